@@ -43,10 +43,10 @@ func TestALeaderThatIsRevokedWaitsToBeElectedAgain(t *testing.T) {
 	d := newHarness(t)
 	followed, _, stop := d.startHere("leader", nightly, "--follow")
 	followed.Await(t, `(?m)^(-  +-  +-  +-)$`)
-	a := d.startCandidate("a", "--ttl=3s", "--value=10.0.0.1", "--", "sh", "-c", leads)
+	a := d.startCandidate("a", "--ttl=9s", "--value=10.0.0.1", "--", "sh", "-c", leads)
 	first := d.awaitLeader(a)
 	followed.Await(t, `(?m) (`+strconv.FormatInt(int64(first), 10)+` +a +10.0.0.1)$`)
-	b := d.startCandidate("b", "--ttl=3s", "--", "sh", "-c", leads)
+	b := d.startCandidate("b", "--ttl=9s", "--", "sh", "-c", leads)
 	d.awaitCandidate("b")
 	d.revoke("maintenance")
 	second := d.awaitLeader(b)
@@ -96,7 +96,7 @@ func TestACandidateThatIsNotElectedLeavesOnASignal(t *testing.T) {
 func TestThePausedLeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	a := d.startCandidate("a", "--ttl=1s", "--", "sh", "-c", leads)
+	a := d.startCandidate("a", "--ttl=6s", "--", "sh", "-c", leads)
 	old := d.awaitLeader(a)
 	a.send(t, syscall.SIGSTOP) // it protects nothing now; its command goes on
 	b := d.startCandidate("b", "--ttl=30s", "--", "sh", "-c", leads)

@@ -184,34 +184,38 @@ func becomesReady(t *testing.T, base string) {
 func TestAReplicaWithoutItsTablesSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.EmptyURL(t)
-	conn := pgtest.Connect(t, databaseURL)
+	execute := func(statement string) func(*testing.T) {
+		return func(t *testing.T) { pgtest.Exec(t, pgtest.Connect(t, databaseURL), statement) }
+	}
+	migrateDown := func(t *testing.T) { mustBeNil(t, migrations.DownTo(t.Context(), databaseURL, "down", 0, nil)) }
 	for schema, c := range map[string]struct {
-		lose func() error
+		lose func(*testing.T)
 		do   string
 	}{
-		"dropped": {func() error { _, err := conn.Exec(t.Context(), "drop schema dropped cascade"); return err },
-			"or run paddock migrate up --schema dropped: ERROR"},
-		"down": {func() error { return migrations.DownTo(t.Context(), databaseURL, "down", 0, nil) }, "or run paddock migrate up --schema down: ERROR"},
-		"less": {func() error { _, err := conn.Exec(t.Context(), "drop table less.records cascade"); return err },
-			"restore the schema less from a backup: ERROR"},
+		"dropped": {execute("drop schema dropped cascade"), "or run paddock migrate up --schema dropped: ERROR"},
+		"down":    {migrateDown, "or run paddock migrate up --schema down: ERROR"},
+		"less":    {execute("drop table less.records cascade"), "restore the schema less from a backup: ERROR"},
 	} {
-		p, base := startServe(t, databaseURL, "--migrate", "--schema="+schema)
-		held := acquire(t, base, lock.Acquire{Locks: lock.One("held"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
-		acquire(t, base, lock.Acquire{Locks: lock.One("swept"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: 2 * time.Second})
-		mustBeNil(t, c.lose())
-		refusesAll(t, base, held.ID, "The database lacks tables or functions that the service needs; the log says what an operator must do.")
-		if log := p.Stderr.String(); !strings.Contains(log, c.do) {
-			t.Errorf("the log does not say %q:\n%s", c.do, log)
-		}
-		p.Stderr.Await(t, `"msg":"cannot sweep lock",.*"error":"(tables or functions of the service are missing)`)
-		answer := expectNotReady(t, base)
-		if schema == "less" {
-			if !strings.Contains(answer, "lacks tables, functions or triggers of the service: records. Restore the schema from a backup.") {
-				t.Errorf("/readyz does not say what is missing: %s", answer)
+		t.Run(schema, func(t *testing.T) {
+			t.Parallel()
+			p, base := startServe(t, databaseURL, "--migrate", "--schema="+schema)
+			held := acquire(t, base, lock.Acquire{Locks: lock.One("held"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: time.Hour})
+			acquire(t, base, lock.Acquire{Locks: lock.One("swept"), Holder: "me", LeaseID: lock.LeaseID(uuid.New()), TTL: 10 * time.Second})
+			c.lose(t)
+			refusesAll(t, base, held.ID, "The database lacks tables or functions that the service needs; the log says what an operator must do.")
+			if log := p.Stderr.String(); !strings.Contains(log, c.do) {
+				t.Errorf("the log does not say %q:\n%s", c.do, log)
 			}
-			continue
-		}
-		mustBeNil(t, migrations.Up(t.Context(), databaseURL, schema, nil))
-		becomesReady(t, base)
+			p.Stderr.Await(t, `"msg":"cannot sweep lock",.*"error":"(tables or functions of the service are missing)`)
+			answer := expectNotReady(t, base)
+			if schema == "less" {
+				if !strings.Contains(answer, "lacks tables, functions or triggers of the service: records. Restore the schema from a backup.") {
+					t.Errorf("/readyz does not say what is missing: %s", answer)
+				}
+				return
+			}
+			mustBeNil(t, migrations.Up(t.Context(), databaseURL, schema, nil))
+			becomesReady(t, base)
+		})
 	}
 }

@@ -64,7 +64,7 @@ func TestALockThatHoldsIsSuspectAfterTheCommandWasStopped(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t, "--allow-hold")
 	line := d.useProxy()
-	p := d.startRun("--ttl=1500ms", "--on-expiry=hold", nightly, "--", "sh", "-c", `trap 'echo told' TERM; echo ready; `+goesOn)
+	p := d.startRun("--ttl=6s", "--on-expiry=hold", nightly, "--", "sh", "-c", `trap 'echo told' TERM; echo ready; `+goesOn)
 	p.Stdout.Await(t, `(ready)`)
 	line.Stall()
 	p.Stdout.Await(t, `(told)`)
@@ -82,7 +82,7 @@ func TestALockThatHoldsIsSuspectAfterTheCommandWasStopped(t *testing.T) {
 func TestCommandWithARevokedLeaseIsKilledAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun("--ttl=3s", nightly, "--", "sh", "-c", ignoresSIGTERM)
+	p := d.startRun("--ttl=9s", nightly, "--", "sh", "-c", ignoresSIGTERM)
 	p.Stdout.Await(t, `(ready)`)
 	d.revoke("the disk is full")
 	p.expectExit(t, exitLeaseLost, "was stopped (SIGKILL)", "lease_lost", "the disk is full")
@@ -220,7 +220,7 @@ func TestRunSurvivesAClosedStandardError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.prepareRun("--ttl=2s", nightly, "--", "sh", "-c", ignoresSIGTERM)
+	p := d.prepareRun("--ttl=6s", nightly, "--", "sh", "-c", ignoresSIGTERM)
 	p.Cmd.Stderr = writer
 	p.Start(t)
 	mustClose(t, writer)

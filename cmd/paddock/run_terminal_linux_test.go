@@ -13,7 +13,7 @@ import (
 // children, since a shell that is about to fork cannot be stopped, and does not sleep, since a shell checks for
 // signals just before that.
 const (
-	waitScript = `"$PADDOCK" run --ttl 2s jobs:nightly -- sh -c ' ` +
+	waitScript = `"$PADDOCK" run --ttl 9s jobs:nightly -- sh -c ' ` +
 		`trap "echo caught: \$((6*7)); exit 9" INT; trap "echo goes on: \$((6*7))" CONT; ` +
 		`echo ready: $((6*7)); while :; do :; done'`
 	echoScript = `"$PADDOCK" run jobs:nightly -- sh -c 'echo ready: $((6*7)); exec sed -u "s/^/< /"'`
@@ -104,7 +104,7 @@ func TestCommandWithoutAShellIsNotStopped(t *testing.T) {
 func TestTerminalModesAreRestoredAfterAKill(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.prepareRun("--ttl=3s", nightly, "--", "sh", "-c", "stty raw -echo; echo ready; exec sleep 1000")
+	p := d.prepareRun("--ttl=9s", nightly, "--", "sh", "-c", "stty raw -echo; echo ready; exec sleep 1000")
 	k := d.startOnTerminal(p)
 	k.Stdout.Await(t, "(ready)")
 	d.revoke("no reason")

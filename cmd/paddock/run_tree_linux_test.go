@@ -82,7 +82,7 @@ func areGone(t *testing.T, pids ...int) {
 func TestNoDescendantOutlivesALostLease(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
-	p := d.startRun("--ttl=3s", nightly, "--", "sh", "-c", processTreeScript)
+	p := d.startRun("--ttl=9s", nightly, "--", "sh", "-c", processTreeScript)
 	pids := p.pids(t)
 	d.revoke("no reason")
 	p.expectExit(t, exitLeaseLost)

@@ -33,8 +33,8 @@ deadlines), hub (hints), once, streams, election, process, lease_file, policy; a
 """
 
 from ._answers import (
-    BatchResult, BatchResults, Closure, DeadlockStep, Event, EventPage, FencedValue, Freeze, FreezeList, FreezeStatus, Hold, HoldList, LeaseInfo,
-    Lock, LockPage, Queue, Rule, RuleList, SessionInfo, SessionLock, SessionPage, TokenVerification, Tree, TreeList, Unreadable, WaitChain, Waiter,
+    BatchResult, BatchResults, Cell, CellGroup, CellList, Closure, DeadlockStep, Event, EventPage, FencedValue, Freeze, FreezeList, FreezeStatus,
+    Hold, HoldList, LeaseInfo, Lock, LockPage, Queue, Rule, RuleList, SessionInfo, SessionLock, SessionPage, TokenVerification, Tree, TreeList, Unreadable, WaitChain, Waiter,
 )
 from ._arguments import Locks
 from ._calls import Grant, SessionGrant
@@ -53,8 +53,8 @@ from ._session import Session
 from ._transport import VERSION as __version__
 
 __all__ = [
-    "AT_RISK", "AlreadyDone", "BatchResult", "BatchResults", "Closure", "Deadlock", "DeadlockStep", "Election", "Event",
-    "EventPage", "FencedValue", "Freeze", "FreezeList", "FreezeStatus", "Grant", "HELD", "Hold", "HoldList", "InvalidRequest",
+    "AT_RISK", "AlreadyDone", "BatchResult", "BatchResults", "Cell", "CellGroup", "CellList", "Closure", "Deadlock",
+    "DeadlockStep", "Election", "Event", "EventPage", "FencedValue", "Freeze", "FreezeList", "FreezeStatus", "Grant", "HELD", "Hold", "HoldList", "InvalidRequest",
     "LOST", "Leader", "Lease", "LeaseFileInUse", "LeaseInfo", "LeaseLost", "Lock", "LockFrozen", "LockHeld", "LockPage",
     "Locks", "Lost", "NotAllowed", "Paddock", "PaddockError", "Queue", "RELEASED", "Rule", "RuleList", "Session",
     "SessionGrant", "SessionInfo", "SessionLock", "SessionLost", "SessionPage", "StaleToken", "SuspendClock", "Term",

@@ -96,6 +96,9 @@ class AioCalls:
     @_call(client.Paddock.rules)
     def rules(self) -> None: ...
 
+    @_call(client.Paddock.cells)
+    def cells(self) -> None: ...
+
     @_call(client.Paddock.lock)
     def lock(self) -> None: ...
 

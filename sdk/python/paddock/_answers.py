@@ -79,6 +79,28 @@ class RuleList(TypedDict):
     rules: List[Rule]
 
 
+class CellGroup(TypedDict):
+    """A group of locks that was moved to a cell. Its calls wait while it is moving."""
+
+    name: str
+    moving: bool
+
+
+class Cell(TypedDict):
+    """One of the databases of a service that has several. away says why it cannot be used at present."""
+
+    name: str
+    position: int
+    takes: bool
+    away: NotRequired[str]
+    epoch: NotRequired[int]
+    groups: List[CellGroup]
+
+
+class CellList(TypedDict):
+    cells: List[Cell]
+
+
 class Lock(TypedDict):
     """A lock. state is "free", "held", "grace" or "suspect"."""
 

@@ -1,4 +1,4 @@
-"""The calls with which operators freeze locks, and bound what may be asked of them."""
+"""The calls with which operators freeze locks, bound what may be asked of them, and see which database has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._arguments import members, ms, path
 
 
 class Policy:
-    """The single calls about freezes and rules."""
+    """The single calls about freezes, rules and cells."""
 
     def freeze(self, scope: str, *, reason: str, duration: Optional[float] = None) -> answers.FreezeStatus:
         """Freezes the lock, or all locks whose names begin with a scope such as "billing:", for so many seconds or until thaw.
@@ -47,6 +47,10 @@ class Policy:
     def rules(self) -> answers.RuleList:
         """Returns all rules, in the order of their scopes."""
         return cast(answers.RuleList, self._call("GET", "/v1/rules", has=("rules",)))
+
+    def cells(self) -> answers.CellList:
+        """Returns the databases of a service that has several, and which groups of locks were moved to each. Empty if it has one."""
+        return cast(answers.CellList, self._call("GET", "/v1/cells", has=("cells",)))
 
     def _call(self, method: str, where: str, body: Optional[Json] = None, *, changes: bool = False, has: Sequence[str] = (), **same: Any) -> Json:
         raise NotImplementedError

@@ -255,6 +255,9 @@ class Policy(ServiceTest):
         self.paddock.remove_rule(scope)
         self.paddock.hold(f"{scope}a", ttl=90).release()
 
+    def test_a_service_with_one_database_has_no_cells(self):
+        self.assertEqual(self.paddock.cells(), {"cells": []})
+
     def test_an_invalid_scope_is_not_sent(self):
         client = self.client("http://127.0.0.1:1")
         for scope in ("", ":", "..", "a/b"):
@@ -273,5 +276,6 @@ class Policy(ServiceTest):
                 await locks.set_rule(self.name, capacity=2)
                 self.assertIn(self.name, [rule["scope"] for rule in (await locks.rules())["rules"]])
                 await locks.remove_rule(self.name)
+                self.assertEqual(await locks.cells(), {"cells": []})
 
         asyncio.run(policy())

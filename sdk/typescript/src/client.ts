@@ -138,6 +138,8 @@ export interface Paddock {
   removeRule(scope: string, options?: CallOptions): Promise<void>;
   /** Lists the rules in the order of their scopes. */
   rules(options?: CallOptions): Promise<Schemas['RuleList']>;
+  /** Lists the databases of a service that has several, and which groups of locks were moved to each. Empty if it has one. */
+  cells(options?: CallOptions): Promise<Schemas['CellList']>;
   /** Reads a lock. A lock that was never used is free. */
   lock(name: string, options?: CallOptions): Promise<Schemas['Lock']>;
   /** Lists the waiters of a lock and what blocks each of them. */
@@ -301,7 +303,7 @@ function treeCalls(api: Client<paths>): Pick<Paddock, 'declareTree' | 'removeTre
   };
 }
 
-type PolicyCalls = 'freeze' | 'frozen' | 'thaw' | 'freezes' | 'setRule' | 'removeRule' | 'rules';
+type PolicyCalls = 'freeze' | 'frozen' | 'thaw' | 'freezes' | 'setRule' | 'removeRule' | 'rules' | 'cells';
 
 function policyCalls(api: Client<paths>): Pick<Paddock, PolicyCalls> {
   return {
@@ -319,6 +321,8 @@ function policyCalls(api: Client<paths>): Pick<Paddock, PolicyCalls> {
       expectNoContent(await api.DELETE('/v1/rules/{scope}', { ...o, params: scopeParams(scope) })),
     rules: async (o) =>
       bodyOf('read', await api.GET('/v1/rules', { ...o }), (list) => Array.isArray(list.rules)),
+    cells: async (o) =>
+      bodyOf('read', await api.GET('/v1/cells', { ...o }), (list) => Array.isArray(list.cells)),
   };
 }
 

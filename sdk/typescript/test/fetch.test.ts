@@ -129,8 +129,14 @@ test('a freeze or a rule other than the requested one is rejected', async () => 
     await assert.rejects(paddock.freezes(), { code: 'unavailable' });
     await assert.rejects(paddock.setRule('billing:x', { capacity: 1 }), { code: 'unknown_outcome' });
     await assert.rejects(paddock.rules(), { code: 'unavailable' });
+    await assert.rejects(paddock.cells(), { code: 'unavailable' });
   }
   assert.deepEqual(await clientWith(200, 'application/json', JSON.stringify(freeze)).frozen('billing:'), freeze);
+});
+
+test('cells are listed', async () => {
+  const cells = [{ name: 'spare', position: 1, takes: true, epoch: 2, groups: [{ name: 'billing', moving: false }] }];
+  assert.deepEqual(await clientWith(200, 'application/json', JSON.stringify({ cells })).cells(), { cells });
 });
 
 test('a request rejected by a proxy changed nothing', async () => {

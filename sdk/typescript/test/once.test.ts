@@ -213,3 +213,7 @@ describe('a rule', { concurrency: true }, () => {
     await (await acquire(direct(), `${scope}a`, { ttlMs: 90_000 })).release();
   });
 });
+
+test('a service with one database has no cells', limit, async () => {
+  assert.deepEqual(await direct().cells(), { cells: [] });
+});

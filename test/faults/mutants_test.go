@@ -82,6 +82,7 @@ var mutants = []mutant{
 		test: "store/internal/row TestASwapIsUndoneUnlessItsSessionsAreOpen"},
 	{name: "an acquire does not rely on its session", test: "store TestNothingIsGrantedInASessionAfterItsEnd"},
 	{name: "an epoch hides that sessions may have lost leases", test: "store/internal/epoch TestSessionsAreMovedToTheNewClock"},
+	{name: "an epoch knows the time of another clock", test: "store/internal/epoch TestLeasesOutliveASecondChangeOfTheClock"},
 	{name: "an epoch forgets places", test: "store/internal/epoch TestWaitersAreMovedToTheNewClock"},
 	{name: "an epoch leaves unclaimed grants", test: "store/internal/epoch TestLeasesAreMovedToTheNewClock"},
 	{name: "a decision is committed before its time", test: "store/internal/row TestASwapProvesWhatWasRead"},

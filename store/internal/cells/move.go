@@ -221,7 +221,7 @@ func (m *move) carry(ctx context.Context, copied int64) error {
 		return m.target.QueryRow(ctx, "select clock_timestamp()").Scan(&at)
 	}, func(b *pgx.Batch) {
 		m.queueSessions(b, sessions, refs)
-		m.names.QueueRebase(b, m.in, at, &last)
+		m.names.QueueRebase(b, m.in, at, last)
 		epoch.QueueRaise(b, m.in, newest)
 		epoch.QueueLongest(b, m.in, longest)
 		m.place(b, m.to.Name, m.generation, placement.Here, m.pinned)

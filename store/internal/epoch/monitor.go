@@ -182,6 +182,7 @@ const _ = uint(BatchJump*TokensPerBatch - int64(lock.TokenJump))
 
 var (
 	sqlLockEpochs     = database.Statement(files, "lock_epochs")
+	sqlLastInstant    = database.Statement(files, "last_instant")
 	sqlBeginEpoch     = database.Statement(files, "begin_epoch")
 	sqlJump           = database.Statement(files, "jump")
 	sqlRebaseRecords  = database.Statement(files, "rebase_records")
@@ -220,19 +221,22 @@ func withEpochLock(ctx context.Context, conn *pgx.Conn, in schema.Name, f func(c
 func begin(
 	ctx context.Context, conn *pgx.Conn, in schema.Name, reason string, k Known, doubted bool,
 ) (number int64, pause time.Duration, err error) {
-	var at, closedUntil time.Time
+	var last, at, closedUntil time.Time
+	if err := conn.QueryRow(ctx, sqlLastInstant.In(in), BatchJump/2).Scan(&last); err != nil {
+		return 0, 0, err
+	}
 	row := conn.QueryRow(ctx, sqlBeginEpoch.In(in), reason, k.longest.Milliseconds(), k.number, doubted)
 	if err := row.Scan(&number, &at, (*zeronull.Timestamptz)(&closedUntil)); err != nil {
 		return 0, 0, err
 	}
 	b := &pgx.Batch{}
-	AllNames.QueueRebase(b, in, at, nil)
+	AllNames.QueueRebase(b, in, at, last)
 	b.Queue(sqlRebaseReplicas.In(in), at.Add(lock.ReplicaTTL))
 	lost := int64(0)
 	if !closedUntil.IsZero() {
 		lost = revokedJump
 	}
-	b.Queue(sqlRebaseSessions.In(in), at, int16(lock.Expired), lost)
+	b.Queue(sqlRebaseSessions.In(in), at, int16(lock.Expired), lost, last)
 	// A sequence knows no transactions. So it jumps when all is moved: what a replica decides beside this, which is only
 	// possible on the same server, has an id above the jump if it is decided on what was moved, and otherwise below.
 	b.Queue(sqlJump.In(in), k.batch, BatchJump)

@@ -16,9 +16,9 @@ type Names struct{ First, Beyond []string }
 var AllNames = Names{[]string{""}, []string{"\x7f"}}
 
 // QueueRebase queues the statements that move the leases and waiters of the locks to the database's clock, which is past
-// at: each lease has its whole TTL again from then on. last is the last known instant of the old clock; nil: the time of
-// the newest event. Sessions are moved apart.
-func (n Names) QueueRebase(b *pgx.Batch, in schema.Name, at time.Time, last *time.Time) {
+// at: each lease has its whole TTL again from then on. last is the last known instant of the old clock. Sessions are moved
+// apart.
+func (n Names) QueueRebase(b *pgx.Batch, in schema.Name, at, last time.Time) {
 	waitUntil, aliveUntil := at.Add(lock.MaxWait), at.Add(lock.ReplicaTTL)
 	b.Queue(sqlRebaseRecords.In(in), at, at.UnixMicro(), OfSession, last, n.First, n.Beyond)
 	b.Queue(sqlRebaseParts.In(in), at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),

@@ -132,10 +132,7 @@ func TestLeasesAreMovedToTheNewClock(t *testing.T) {
 				h.exec(insertPart, "part:"+name, 1, 0, acquired, expires, r.ttl.Milliseconds(), r.rest(last), false)
 				before[name] = h.lease(inRecord, "record:"+name)
 			}
-			h.exec(failOver)
-			if h.monitor.Recover(ErrChanged) != nil {
-				t.Fatal("the epoch is not recovered")
-			}
+			h.recover()
 			began := h.began()
 			for name, r := range rebases {
 				t.Run(name, func(t *testing.T) {
@@ -209,10 +206,7 @@ func TestChangedLocksHaveAnotherVersion(t *testing.T) {
 	h.exec(insertBare, "changed in the future", 0, now.Add(time.Hour))
 	h.exec(insertBare, "free", 0, now)
 	versions := h.versions()
-	h.exec(failOver)
-	if h.monitor.Recover(ErrChanged) != nil {
-		t.Fatal("the epoch is not recovered")
-	}
+	h.recover()
 	for name, after := range h.versions() {
 		if changed := after != versions[name]; changed != (name != "free") {
 			t.Errorf("the lock %q has another version: %t", name, changed)

@@ -5,7 +5,7 @@
 -- are the names of the locks, as in sql/rebase_records.sql.
 update paddock.parts p
 set acquired_at = case
-        when p.slot > 0 and p.expires_at = $6::timestamptz then least($1::timestamptz - greatest(k.last - p.acquired_at, interval '0'), $1)
+        when p.slot > 0 and p.expires_at = $6::timestamptz then least($1::timestamptz - greatest($7::timestamptz - p.acquired_at, interval '0'), $1)
         when p.slot > 0 and paddock.duration(p.rest, 'max_hold') > interval '0'
             then $1::timestamptz
                  - greatest(p.expires_at - coalesce(paddock.duration(p.rest, 'left'), p.ttl_ms * interval '1 millisecond')
@@ -15,7 +15,7 @@ set acquired_at = case
     expires_at = case
         when p.slot = 0 then $3::timestamptz
         when p.expires_at = $6::timestamptz then p.expires_at
-        when p.expires_at + coalesce(paddock.duration(p.rest, 'grace'), interval '0') <= k.last
+        when p.expires_at + coalesce(paddock.duration(p.rest, 'grace'), interval '0') <= $7::timestamptz
             then $1 - coalesce(paddock.duration(p.rest, 'grace'), interval '0')
         else greatest($1 + coalesce(paddock.duration(p.rest, 'left'), p.ttl_ms * interval '1 millisecond'),
             case when p.expires_at <= clock_timestamp() + coalesce(paddock.duration(p.rest, 'left'), p.ttl_ms * interval '1 millisecond')
@@ -29,6 +29,5 @@ set acquired_at = case
         when p.rest ->> 'claim_by' is not null then (p.rest::jsonb || jsonb_build_object('claim_by', $2::bigint))::json
         else p.rest
     end
-from (select coalesce($7::timestamptz, (select at from paddock.event_batches order by id desc limit 1), '-infinity') as last) k
-cross join unnest($8::text[], $9::text[]) as n (first, beyond)
+from unnest($8::text[], $9::text[]) as n (first, beyond)
 where p.name >= n.first and p.name < n.beyond

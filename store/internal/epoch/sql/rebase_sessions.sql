@@ -1,6 +1,6 @@
 -- Moves sessions to another clock, whose present is $1: each has its whole TTL from then on, or what was left of it when
 -- it was renewed with a shorter one, or the later end of a renewal since. So has one that is closed or revoked, since
--- the leases that it has left count until each is ended. One that was over at the old clock's last known time, or has
+-- the leases that it has left count until each is ended. One that was over at $4, the old clock's last known time, or has
 -- ended by $2, which is expiry, stays over. $3 is added to the number of revoked leases: the holder sees it grow, and
 -- finds out which leases are lost.
 update paddock.sessions s
@@ -8,10 +8,9 @@ set opened_at = least(s.opened_at, $1::timestamptz),
     revoked_leases = s.revoked_leases + $3::bigint,
     ended_at = case when s.ended <> 0 then least(s.ended_at, $1::timestamptz) end,
     expires_at = case
-        when s.ended <> $2::smallint and s.expires_at + s.grace_ms * interval '1 millisecond' > k.last
+        when s.ended <> $2::smallint and s.expires_at + s.grace_ms * interval '1 millisecond' > $4::timestamptz
             then greatest($1::timestamptz + greatest(s.ttl_ms, s.left_ms) * interval '1 millisecond',
                 case when s.expires_at <= clock_timestamp() + greatest(s.ttl_ms, s.left_ms) * interval '1 millisecond' then s.expires_at end)
         else least(s.expires_at, $1::timestamptz - s.grace_ms * interval '1 millisecond')
     end
-from (select coalesce((select at from paddock.event_batches order by id desc limit 1), '-infinity') as last) k
 where not s.cleared

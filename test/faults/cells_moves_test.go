@@ -130,14 +130,8 @@ func (m *mover) move(ctx context.Context) error {
 		}
 	}
 	began := time.Now()
-	for tries := 1; ; tries++ { // a command that finds no moment beside the decisions leaves the group where it was
-		output, err := m.paddock(ctx, "cell", "pin", to, movedGroup).CombinedOutput()
-		if err == nil {
-			break
-		}
-		if tries == 5 || ctx.Err() != nil {
-			return fmt.Errorf("moving the group from %s to %s: %w\n%s", m.at, to, err, output)
-		}
+	if output, err := m.paddock(ctx, "cell", "pin", to, movedGroup).CombinedOutput(); err != nil {
+		return fmt.Errorf("moving the group from %s to %s: %w\n%s", m.at, to, err, output)
 	}
 	m.typical = (3*m.typical + time.Since(began)) / 4
 	m.moves++

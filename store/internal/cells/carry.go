@@ -47,7 +47,7 @@ func (m *move) lockedSessions(ctx context.Context) (rows string, refs []int64, e
 	defer database.Rollback(m.source) // nothing is left of it after a commit
 	b := &pgx.Batch{}
 	b.Queue(database.Begin)
-	database.QueueSettings(b, database.TripTimeout)
+	database.QueueSettings(b, database.RowTimeout)
 	b.Queue(sqlLockSessions.In(m.in), m.names.First, m.names.Beyond).Query(func(r pgx.Rows) (err error) {
 		refs, err = pgx.CollectRows(r, pgx.RowTo[int64])
 		return err
@@ -77,7 +77,7 @@ func (m *move) queueSessions(b *pgx.Batch, rows string, refs []int64) {
 
 // copyRows copies the rows of the groups, as they are.
 func (m *move) copyRows(ctx context.Context) error {
-	if err := begin(ctx, m.source, "repeatable read read only"); err != nil {
+	if err := m.begin(ctx, m.source, "repeatable read read only"); err != nil {
 		return err
 	}
 	defer database.Rollback(m.source)
@@ -133,7 +133,7 @@ func (m *move) copyHistory(ctx context.Context, newest *int64) error {
 	if err == nil {
 		err = m.copyEvents(ctx, 0, *newest)
 	}
-	if err != nil {
+	if err = m.explain(m.target, err); err != nil {
 		return fmt.Errorf("copying the history: %w", err)
 	}
 	return m.done(copied)
@@ -161,7 +161,7 @@ func (m *move) copyEvents(ctx context.Context, after, upTo int64) error {
 		if err != nil {
 			return err
 		}
-		if _, err := m.target.Exec(ctx, sqlWriteBatches.In(m.in), ids, instants, entries); err != nil {
+		if err := m.exec(ctx, m.target, m.turn, sqlWriteBatches.In(m.in), ids, instants, entries); err != nil {
 			return err
 		}
 		if tag.RowsAffected() < chunk {
@@ -179,7 +179,7 @@ func (m *move) copyRefs(ctx context.Context, after, upTo int64) error {
 	}
 	var keys, ids []int64
 	write := func() error {
-		_, err := m.target.Exec(ctx, sqlWriteRefs.In(m.in), keys, ids)
+		err := m.exec(ctx, m.target, m.turn, sqlWriteRefs.In(m.in), keys, ids)
 		keys, ids = nil, nil
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,17 +25,13 @@ type deployment struct {
 	conns map[string]*pgx.Conn
 	maps  map[string]*placement.Map
 	away  map[string]error // why a cell cannot be reached
+	turn  time.Duration    // how long each step waits for its turn
 	after func(step) error // for tests
 }
 
 // open connects to the cells and reads their maps. Close it.
 func open(ctx context.Context, in schema.Name, all []Cell) *deployment {
-	d := &deployment{in: in, cells: all, conns: make(map[string]*pgx.Conn)}
-	for _, c := range all {
-		if conn, err := database.Dial(ctx, c.URL); err == nil {
-			d.conns[c.Name] = conn
-		}
-	}
+	d := &deployment{in: in, cells: all, conns: make(map[string]*pgx.Conn), turn: database.TurnTimeout}
 	d.read(ctx)
 	return d
 }
@@ -141,7 +138,7 @@ func (d *deployment) move(from, to string, groups []string, generation int64) (*
 	}
 	return &move{
 		in: d.in, from: source, to: target, source: d.conns[from], target: d.conns[to],
-		bits: 1<<d.position(from) | 1<<d.position(to), groups: groups, names: namesOf(groups), generation: generation, after: d.after,
+		bits: 1<<d.position(from) | 1<<d.position(to), groups: groups, names: namesOf(groups), generation: generation, turn: d.turn, after: d.after,
 	}, nil
 }
 

@@ -30,6 +30,13 @@
 // keep their order, and count as present for lock.ReplicaTTL. Tokens and events of the target continue above those of the
 // source, since both are excluded while its sequence is raised.
 //
+// # Turns
+//
+// A step waits for its turn, deployment.turn at most: for other commands, for an instant without a decision
+// (policy.ChangePlacement), and for sessions that heartbeats have locked. Calls wait for each attempt at the latter two, so
+// attempts are short, and none is made for ten times as long after one. A move that gives up before the groups leave has
+// changed nothing; later, it gives the move up, or tells that the same command finishes it.
+//
 // # Sessions
 //
 // A session may have leases in several groups, so it stays at the source as well, where heartbeats go on. In the target it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/placement"
 	"github.com/paddock-lock/paddock/internal/schema"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/policy"
@@ -29,14 +30,8 @@ var (
 	errPaused      = errors.New("grants are paused, because a fail-over may have lost leases; move the groups when the pause is over, see paddock epoch")
 )
 
-const (
-	// abortTimeout is how long it is tried to give up a move.
-	abortTimeout = 10 * time.Second
-	// idleTimeout is how long the transaction of a command that stops keeps what it has locked.
-	idleTimeout = 60 * time.Second
-	// advisoryKey is the advisory lock of alone: "cells" in ASCII.
-	advisoryKey int64 = 0x63656c6c73
-)
+// abortTimeout is how long it is tried to give up a move.
+const abortTimeout = 10 * time.Second
 
 // A step of a move, in order. The switch is the end of carrying.
 type step string
@@ -60,7 +55,8 @@ type move struct {
 	groups     []string
 	names      epoch.Names
 	generation int64
-	pinned     *bool // as the target is to say; nil: as it is
+	pinned     *bool         // as the target is to say; nil: as it is
+	turn       time.Duration // see deployment
 	after      func(step) error
 }
 
@@ -76,12 +72,14 @@ func namesOf(groups []string) (n epoch.Names) {
 // groups stay with the source, if both databases can be reached.
 func (m *move) run(ctx context.Context, resumed bool) error {
 	var newest int64
+	leaves := resumed // or may
 	err := m.comes(ctx)
 	if err == nil {
 		err = m.copyHistory(ctx, &newest)
 	}
 	if err == nil && !resumed {
 		err = m.leave(ctx)
+		leaves = err == nil || errors.Is(err, lock.ErrUnknownOutcome)
 	}
 	if err == nil {
 		err = m.done(left)
@@ -92,7 +90,7 @@ func (m *move) run(ctx context.Context, resumed bool) error {
 	switch {
 	case err == nil, errors.Is(err, errArrived):
 		return m.finish(ctx)
-	case errors.Is(err, errKilled), errors.Is(err, errNotMoving):
+	case !leaves, errors.Is(err, errKilled), errors.Is(err, errNotMoving):
 		return err
 	}
 	gaveUp := m.abort(context.WithoutCancel(ctx))
@@ -115,27 +113,6 @@ func (m *move) done(s step) error {
 		return nil
 	}
 	return m.after(s)
-}
-
-// alone begins a transaction beside which no other command changes the placement of the database: two that have both
-// written to paddock.records could not exclude decisions.
-func (m *move) alone(ctx context.Context, conn *pgx.Conn) error {
-	err := begin(ctx, conn, "read committed")
-	if err == nil {
-		_, err = conn.Exec(ctx, "select pg_advisory_xact_lock($1)", m.in.Key(advisoryKey))
-	}
-	if err != nil {
-		database.Rollback(conn)
-	}
-	return err
-}
-
-// change is policy.ChangePlacement alone.
-func (m *move) change(ctx context.Context, conn *pgx.Conn, check func(*policy.Snapshot) error, queue func(*pgx.Batch)) error {
-	if err := m.alone(ctx, conn); err != nil {
-		return err
-	}
-	return policy.ChangePlacement(ctx, conn, m.in, true, check, queue)
 }
 
 // place queues what a database is to say of the groups.
@@ -181,6 +158,16 @@ func (m *move) unsplit(ctx context.Context) error {
 	return err
 }
 
+// A cargo is what the source says, once the groups have left it, of what is not in their rows.
+type cargo struct {
+	sessions string // their rows, as JSON
+	refs     []int64
+	last     time.Time     // the source's clock
+	longest  time.Duration // of its leases
+	copied   int64         // the newest batch whose events are in the target
+	newest   int64         // the newest batch of its events
+}
+
 // carry takes the groups to the target. Its commit is the switch: from then on the target decides about them.
 func (m *move) carry(ctx context.Context, copied int64) error {
 	if err := m.unsplit(ctx); err != nil { // nothing has changed since the groups left
@@ -192,38 +179,47 @@ func (m *move) carry(ctx context.Context, copied int64) error {
 	if err := m.comes(ctx); err != nil {
 		return err
 	}
-	sessions, refs, err := m.lockedSessions(ctx)
+	c := cargo{copied: copied}
+	err := m.again(ctx, m.source, func() (err error) {
+		c.sessions, c.refs, err = m.lockedSessions(ctx)
+		return err
+	})
+	if err == nil {
+		err = m.describe(ctx, &c)
+	}
+	if err == nil {
+		err = m.alone(ctx, m.target)
+	}
 	if err != nil {
 		return err
 	}
-	last, longest, newest, err := m.state(ctx)
-	if err != nil {
-		return err
-	}
-	if err := m.alone(ctx, m.target); err != nil {
-		return err
-	}
-	defer database.Rollback(m.target) // nothing is left of it after a commit
+	err = m.write(ctx, &c)
+	database.Rollback(m.target) // nothing is left of it after a commit
+	return m.explain(m.target, err)
+}
+
+// write writes the groups into the target, in the transaction that has begun, and commits.
+func (m *move) write(ctx context.Context, c *cargo) error {
 	if _, err := m.target.Exec(ctx, sqlClear.In(m.in), m.names.First, m.names.Beyond); err != nil {
 		return err
 	}
 	if err := m.copyRows(ctx); err != nil {
 		return err
 	}
-	if err := m.copyEvents(ctx, copied, newest); err != nil {
+	if err := m.copyEvents(ctx, c.copied, c.newest); err != nil {
 		return err
 	}
 	var at time.Time
-	return policy.ChangePlacement(ctx, m.target, m.in, true, func(s *policy.Snapshot) error {
+	return policy.ChangePlacement(ctx, m.target, m.in, m.turn, func(s *policy.Snapshot) error {
 		if err := m.may(&s.Map); err != nil {
 			return err
 		}
 		return m.target.QueryRow(ctx, "select clock_timestamp()").Scan(&at)
 	}, func(b *pgx.Batch) {
-		m.queueSessions(b, sessions, refs)
-		m.names.QueueRebase(b, m.in, at, last)
-		epoch.QueueRaise(b, m.in, newest)
-		epoch.QueueLongest(b, m.in, longest)
+		m.queueSessions(b, c.sessions, c.refs)
+		m.names.QueueRebase(b, m.in, at, c.last)
+		epoch.QueueRaise(b, m.in, c.newest)
+		epoch.QueueLongest(b, m.in, c.longest)
 		m.place(b, m.to.Name, m.generation, placement.Here, m.pinned)
 	})
 }
@@ -250,13 +246,14 @@ func (m *move) may(target *placement.Map) error {
 	return nil
 }
 
-// state returns the source's clock, the length of its longest lease, and the newest batch of its events.
-func (m *move) state(ctx context.Context) (last time.Time, longest time.Duration, newest int64, err error) {
+// describe reads the source's clock, the length of its longest lease, and the newest batch of its events.
+func (m *move) describe(ctx context.Context, c *cargo) error {
 	e, err := epoch.Read(ctx, m.source, m.in)
 	if err == nil {
-		err = m.source.QueryRow(ctx, sqlNewestBatch.In(m.in)).Scan(&newest)
+		err = m.source.QueryRow(ctx, sqlNewestBatch.In(m.in)).Scan(&c.newest)
 	}
-	return e.Now, e.Longest, newest, err
+	c.last, c.longest = e.Now, e.Longest
+	return err
 }
 
 // finish deletes what the source has of the groups, which have arrived. A session that has ended at the source since is
@@ -276,8 +273,7 @@ func (m *move) finish(ctx context.Context) error {
 		if err := m.source.QueryRow(ctx, sqlEnded.In(m.in), m.names.First, m.names.Beyond).Scan(&rows, &refs); err != nil {
 			return err
 		}
-		_, err := m.target.Exec(ctx, sqlEndLikewise.In(m.in), rows)
-		return err
+		return m.again(ctx, m.target, func() error { return m.exec(ctx, m.target, database.RowTimeout, sqlEndLikewise.In(m.in), rows) })
 	}, func(b *pgx.Batch) {
 		b.Queue(sqlNoOtherEnd.In(m.in), m.names.First, m.names.Beyond, refs)
 		b.Queue(sqlClear.In(m.in), m.names.First, m.names.Beyond)
@@ -321,26 +317,4 @@ func (m *move) abort(ctx context.Context) error {
 		}
 		return nil
 	}, func(b *pgx.Batch) { m.place(b, m.from.Name, m.generation+1, placement.Here, nil) })
-}
-
-// reconnect opens those of the connections again that are closed.
-func (m *move) reconnect(ctx context.Context) (err error) {
-	for _, c := range []struct {
-		conn **pgx.Conn
-		of   Cell
-	}{{&m.source, m.from}, {&m.target, m.to}} {
-		if *c.conn != nil && !(*c.conn).IsClosed() {
-			continue
-		}
-		if *c.conn, err = database.Dial(ctx, c.of.URL); err != nil {
-			return fmt.Errorf("the cell %s: %w", c.of.Name, err)
-		}
-	}
-	return nil
-}
-
-// begin begins a transaction that ends if this process stops for long.
-func begin(ctx context.Context, conn *pgx.Conn, isolation string) error {
-	_, err := conn.Exec(ctx, fmt.Sprintf("begin isolation level %s; set local idle_in_transaction_session_timeout = %d", isolation, idleTimeout.Milliseconds()))
-	return err
 }

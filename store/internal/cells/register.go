@@ -168,7 +168,7 @@ func (c Cell) write(ctx context.Context, conn *pgx.Conn, in schema.Name, want pl
 	if aligned && now.Self == c.Name && now.Generation == want.Generation && slices.Equal(now.Cells, want.Cells) {
 		return nil
 	}
-	return policy.ChangePlacement(ctx, conn, in, false, func(s *policy.Snapshot) error {
+	return policy.ChangePlacement(ctx, conn, in, database.TurnTimeout, func(s *policy.Snapshot) error {
 		if s.Generation > want.Generation {
 			return fmt.Errorf("the set of cells is being changed by another command; run this one again")
 		}

@@ -196,7 +196,7 @@ func (s *newSet) write(ctx context.Context) error {
 func (s *newSet) writeOne(ctx context.Context, c Cell, above int64) error {
 	conn, before := s.conns[c.Name], s.maps[c.Name]
 	var keeps []string
-	err := policy.ChangePlacement(ctx, conn, s.in, false, func(now *policy.Snapshot) error {
+	err := policy.ChangePlacement(ctx, conn, s.in, s.turn, func(now *policy.Snapshot) error {
 		if now.Generation >= s.generation || !maps.Equal(now.Rows, before.Rows) {
 			return errAgain
 		}

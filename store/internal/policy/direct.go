@@ -29,17 +29,22 @@ func Read(ctx context.Context, conn *pgx.Conn, in schema.Name) (*Snapshot, error
 
 // ChangePlacement changes the placement on a connection of an operator's command, while nothing is decided: it counts the
 // change, runs what queue queues, and commits. check looks at the policy first, and its error is returned; between check
-// and queue the policy does not change. inside says that a transaction has begun, in which more was changed: it is
-// committed, too. If the error is an ErrUnknownOutcome of package lock, it may have been committed; after any other one
-// the transaction was rolled back.
+// and queue the policy does not change. A transaction that has begun, in which more was changed, is committed, too. If the
+// error is an ErrUnknownOutcome of package lock, it may have been committed; after any other one the transaction was
+// rolled back.
+//
+// A service that is busy may leave no moment without a decision, so it tries for the time turn, and then returns a
+// *database.BlockedError. Its first maxAttempts hold up decisions as briefly as those of a Catalog, later ones for as long
+// as decisions wait for a row.
 func ChangePlacement(
-	ctx context.Context, conn *pgx.Conn, in schema.Name, inside bool, check func(*Snapshot) error, queue func(*pgx.Batch),
+	ctx context.Context, conn *pgx.Conn, in schema.Name, turn time.Duration, check func(*Snapshot) error, queue func(*pgx.Batch),
 ) error {
 	begin, undo := database.Begin, "rollback"
-	if inside {
+	if conn.PgConn().TxStatus() != 'I' {
 		begin, undo = "savepoint alone", "rollback to savepoint alone"
 	}
-	for attempts, patience := 0, firstPatience; ; {
+	end := time.Now().Add(turn)
+	for attempts, patience, most := 0, firstPatience, maxPatience; ; {
 		s, e, err := readDirectly(ctx, conn, in)
 		if err == nil {
 			err = check(s)
@@ -58,19 +63,20 @@ func ChangePlacement(
 		}
 		refused := new(pgconn.PgError)
 		changed := errors.As(err, &refused) && refused.Code == "PD001"
-		if !changed {
-			attempts, patience = attempts+1, min(2*patience, maxPatience)
-		}
-		if !changed && database.EffectOf(err) != database.Blocked || attempts == maxAttempts || ctx.Err() != nil {
+		if !changed && database.EffectOf(err) != database.Blocked {
 			database.Rollback(conn)
 			return err
 		}
+		if attempts++; attempts == maxAttempts {
+			most = database.RowTimeout
+		}
+		patience = min(2*patience, most)
 		if _, failed := conn.Exec(ctx, undo); failed != nil {
 			return fmt.Errorf("%w: %w", failed, err)
 		}
-		select {
-		case <-time.After(restFactor * time.Since(began)):
-		case <-ctx.Done(): // found next
+		if !database.Rest(ctx, end, restFactor*time.Since(began)) {
+			database.Rollback(conn)
+			return database.Explain(conn, in, err)
 		}
 	}
 }

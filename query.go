@@ -310,7 +310,7 @@ type Unreadable struct {
 // Selects reports whether the query selects the lock. The page is not considered. A prefix that was frozen has events,
 // as a lock has, and is not selected unless a client has used it as a lock.
 func (q LockQuery) Selects(l lock.Lock) bool {
-	if lock.Scope(l.Name).IsPrefix() && l.Token == 0 && l.Waiters == 0 {
+	if lock.Scope(l.Name).IsPrefix() && l.Token == 0 && l.Waiters+l.WaitersBelow == 0 {
 		return false
 	}
 	return strings.HasPrefix(l.Name, q.Prefix) && strings.Contains(l.Name, q.Contains) && (q.State == "" || q.State == l.State) &&

@@ -455,6 +455,7 @@ const (
 	WaiterBlockedByClosed       WaiterBlockedBy = "closed"
 	WaiterBlockedByDisconnected WaiterBlockedBy = "disconnected"
 	WaiterBlockedByHolders      WaiterBlockedBy = "holders"
+	WaiterBlockedByPaused       WaiterBlockedBy = "paused"
 	WaiterBlockedByQueue        WaiterBlockedBy = "queue"
 )
 
@@ -466,6 +467,8 @@ func (e WaiterBlockedBy) Valid() bool {
 	case WaiterBlockedByDisconnected:
 		return true
 	case WaiterBlockedByHolders:
+		return true
+	case WaiterBlockedByPaused:
 		return true
 	case WaiterBlockedByQueue:
 		return true
@@ -1397,8 +1400,13 @@ type Lock struct {
 	// revoked. `suspect`: a lease with `on_expiry: hold` was not renewed in time; others may be active beside it.
 	State State `json:"state"`
 
-	// Waiters The number of waiters in the queue; see `/v1/locks/{name}/queue`.
+	// Waiters The number of waiters for the lock; see `/v1/locks/{name}/queue`. A call that waits for several locks is a waiter
+	// of each of them.
 	Waiters int `json:"waiters"`
+
+	// WaitersBelow In a tree: the number of waiters in the queue that wait for locks below, and not for this one. They are among
+	// the `waiters` of those locks. Absent if there are none.
+	WaitersBelow *int `json:"waiters_below,omitempty"`
 }
 
 // LockName A lock's name. A colon separates levels.
@@ -2151,8 +2159,9 @@ type Waiter struct {
 	BlockedAt *string `json:"blocked_at,omitempty"`
 
 	// BlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `closed`: it is first, and the lock is closed
-	// by a release or frozen by an operator. `queue`: earlier waiters are served first; `ahead` counts them.
-	// `disconnected`: no call waits at this place, so it is skipped.
+	// by a release or frozen by an operator. `paused`: it is first, and grants are paused after a fail-over or a
+	// restore. `queue`: earlier waiters are served first; `ahead` counts them. `disconnected`: no call waits at
+	// this place, so it is skipped.
 	BlockedBy WaiterBlockedBy `json:"blocked_by"`
 
 	// Capacity The number of permits. All requests must agree on it while any permit is held, or waited for by a connected
@@ -2164,8 +2173,8 @@ type Waiter struct {
 	Holder   string    `json:"holder"`
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty while grants are paused, or if nothing
-	// is seen in its way at this moment.
+	// Leases The leases that block the waiter, if `blocked_by` is `holders`. Empty if nothing is seen in its way at this
+	// moment.
 	Leases []LeaseInfo `json:"leases"`
 
 	// Mode `exclusive` leases conflict with every other lease of the lock. `shared` leases do not conflict with each
@@ -2201,8 +2210,9 @@ type Waiter struct {
 }
 
 // WaiterBlockedBy `holders`: the waiter is first and blocked by the `leases` listed. `closed`: it is first, and the lock is closed
-// by a release or frozen by an operator. `queue`: earlier waiters are served first; `ahead` counts them.
-// `disconnected`: no call waits at this place, so it is skipped.
+// by a release or frozen by an operator. `paused`: it is first, and grants are paused after a fail-over or a
+// restore. `queue`: earlier waiters are served first; `ahead` counts them. `disconnected`: no call waits at
+// this place, so it is skipped.
 type WaiterBlockedBy string
 
 // Cursor defines model for Cursor.
@@ -2349,7 +2359,7 @@ type ListLocksParams struct {
 	// Holder Only locks with exactly this holder.
 	Holder *string `form:"holder,omitempty" json:"holder,omitempty"`
 
-	// Contended If true, only locks with waiters.
+	// Contended If true, only locks with waiters of their own, see `waiters` of a lock.
 	Contended *bool `form:"contended,omitempty" json:"contended,omitempty"`
 
 	// Sort `waiters`: the most waiters first. `age`: the lease that is held longest first. `ending`: the lease that

@@ -75,6 +75,11 @@ func (p *Policy) FreezeOf(name string, now time.Time) *Freeze {
 	return longestFreeze(found, name, Exclusive)
 }
 
+// freezeIn returns the freeze that stops grants of the lock in the mode for the longest time, nil if there is none.
+func (p *Policy) freezeIn(m Mode, name string, now time.Time) *Freeze {
+	return longestFreeze(p.freezesOf(name, now), name, m)
+}
+
 // freezesOf returns the freezes in force at now that stop grants of the lock: those whose scopes cover it, and in a tree
 // those of a lock below, which leases of the lock would cover.
 func (p *Policy) freezesOf(name string, now time.Time) (found []Freeze) {

@@ -31,8 +31,11 @@ type Lock struct {
 	ChangedAt time.Time
 	AsOf      time.Time // on the database's clock
 	Capacity  int       // of the permits; zero if none is held
-	Waiters   int       // number of places in the queue
-	Leases    []LeaseInfo
+	Waiters   int       // number of calls in the queue that wait for the lock
+	// WaitersBelow is the number of calls in the queue that wait for locks below it in a tree. Each is one of the Waiters
+	// of every lock that it waits for, and of no lock above these: so it is one waiter, at however many levels it waits.
+	WaitersBelow int
+	Leases       []LeaseInfo
 	// Closed: the work of the lock is done, and it is granted to no client before Closed.Until. Nil: it is open.
 	Closed *Closure
 	// Frozen is the freeze that keeps new grants of the lock from being made for the longest time, nil if there is none.
@@ -93,14 +96,16 @@ func (l Lock) PermitsOut() (n int) {
 func (r Record) Lock(now time.Time) Lock {
 	l := Lock{
 		Name: r.Name, State: Free, Revision: r.Revision, Token: r.Token, ChangedAt: r.ChangedAt, AsOf: now,
-		Waiters: len(r.Queue),
 	}
-	if r.Closed != nil && now.Before(r.Closed.Until) {
+	for _, w := range r.Queue {
+		l.addWaiters(w.Lease.Mode, 1)
+	}
+	if r.isDone(now) {
 		l.Closed = r.Closed
 	}
 	for _, lease := range r.ActiveLeases(now) {
 		if lease.Unclaimed() {
-			l.Waiters-- // its waiter stays in the queue until the grant is claimed
+			l.addWaiters(lease.Mode, -1) // its waiter stays in the queue until the grant is claimed
 		}
 		if lease.Mode.IsIntention() {
 			l.Below = append(l.Below, lease.infoBelow(r.Name, now))
@@ -119,6 +124,15 @@ func (r Record) Lock(now time.Time) Lock {
 		l.Leases = append(l.Leases, lease.info(now))
 	}
 	return l
+}
+
+// addWaiters adds n waiters that are in the queue with the mode.
+func (l *Lock) addWaiters(m Mode, n int) {
+	if m.IsIntention() {
+		l.WaitersBelow += n
+	} else {
+		l.Waiters += n
+	}
 }
 
 // info returns the public view of l at now.
@@ -144,7 +158,7 @@ func (l Lease) infoBelow(at string, now time.Time) LeaseInfo {
 // Version identifies the state of l: it changes with every change except the remaining times. Pass it as the Seen of a
 // Watch. It is never empty.
 func (l Lock) Version() string {
-	v := fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.State, len(l.Leases), l.Waiters)
+	v := fmt.Sprintf("%d.%d.%s.%d.%d", l.Revision, l.Token, l.State, len(l.Leases), l.Waiters+l.WaitersBelow)
 	for _, above := range l.Above {
 		v += fmt.Sprintf(".%d", above.Token)
 	}
@@ -232,19 +246,36 @@ type Blocker string
 // The reasons for waiting.
 const (
 	// BlockedByHolders: no attached waiter is ahead. Leases are the conflicting leases, or all if the lock has MaxHolders
-	// of them; none while grants are paused, or if what blocks the waiter is not seen.
+	// of them; none if what blocks the waiter is not seen.
 	BlockedByHolders Blocker = "holders"
 	// BlockedByClosure: no attached waiter is ahead, and the lock is closed or frozen.
 	BlockedByClosure Blocker = "closed"
+	// BlockedByPause: no attached waiter is ahead and no lease is in the way, but grants are paused, because the database
+	// may have lost leases that are still in use.
+	BlockedByPause Blocker = "paused"
 	// BlockedByQueue: attached waiters are ahead; Ahead is their number.
 	BlockedByQueue Blocker = "queue"
 	// BlockedByDisconnect: no call waits at the place. It is skipped until the client calls again.
 	BlockedByDisconnect Blocker = "disconnected"
 )
 
-// QueueInfo returns the waiters at now and what blocks each, as the replica self knows it. others are locks of which
-// some of them wait, too, see [Record.WaitedForToo].
-func (r Record) QueueInfo(now time.Time, self Replica, others ...Record) QueueInfo {
+// QueueInfo returns the waiters and what blocks each, at the view's Now, as its Self knows it. Its Locks are others for
+// which some of them wait, too, see [Record.WaitedForToo]; its Policy and its GrantsPausedUntil are what keeps locks from
+// being granted.
+//
+// A waiter is blocked by the first of these that there is:
+//
+//	its call has gone                                      disconnected
+//	attached waiters are ahead at the lock                 queue
+//	leases at the lock conflict                            holders
+//	a release has closed the lock, or it is frozen         closed
+//	grants are paused                                      paused
+//	leases conflict at another lock of its set or tree     holders, BlockedAt it
+//	attached waiters are ahead at another lock             queue, BlockedAt it
+//	another lock is closed or frozen                       closed, BlockedAt it
+//	nothing is seen                                        holders, without Leases
+func (r Record) QueueInfo(in View) QueueInfo {
+	now, self := in.Now, in.Self
 	q := QueueInfo{Name: r.Name, Revision: r.Revision, AsOf: now}
 	r.eachWaiter(now, self, func(w *Waiter, ahead int) {
 		v := WaiterInfo{
@@ -265,23 +296,26 @@ func (r Record) QueueInfo(now time.Time, self Replica, others ...Record) QueueIn
 		case ahead == 0:
 			v.BlockedBy, v.Leases = BlockedByHolders, r.blockers(w, now)
 		}
-		if v.BlockedBy == BlockedByHolders && r.Closed != nil && now.Before(r.Closed.Until) {
+		if v.BlockedBy == BlockedByHolders && r.isDone(now) {
 			v.BlockedBy = BlockedByClosure
 		}
 		if v.BlockedBy == BlockedByHolders && len(v.Leases) == 0 {
-			v.blockElsewhere(w, others, now, self)
+			v.blockWithoutLeases(r, w, in)
 		}
 		q.Waiters = append(q.Waiters, v)
 	})
 	return q
 }
 
-// MarkFrozen notes that the lock is frozen.
-func (q *QueueInfo) MarkFrozen() {
-	for i := range q.Waiters {
-		if w := &q.Waiters[i]; w.BlockedBy == BlockedByHolders && len(w.Leases) == 0 {
-			w.BlockedBy, w.BlockedAt = BlockedByClosure, ""
-		}
+// blockWithoutLeases notes what blocks the waiter at r, where no lease and no waiter does.
+func (v *WaiterInfo) blockWithoutLeases(r Record, w *Waiter, in View) {
+	switch {
+	case in.Policy.freezeIn(w.Lease.Mode, r.Name, in.Now) != nil:
+		v.BlockedBy = BlockedByClosure
+	case in.Now.Before(in.GrantsPausedUntil):
+		v.BlockedBy = BlockedByPause
+	default:
+		v.blockElsewhere(r.Name, w, in)
 	}
 }
 
@@ -323,17 +357,17 @@ func (r Record) eachWaiter(now time.Time, self Replica, do func(w *Waiter, ahead
 }
 
 // blockElsewhere notes what blocks the waiter at the first of the other locks at which anything does: leases rather
-// than waiters.
-func (v *WaiterInfo) blockElsewhere(w *Waiter, others []Record, now time.Time, self Replica) {
-	for _, o := range others {
-		if !slices.Contains(w.Lease.Set, o.Name) {
+// than waiters, and these rather than a closed lock.
+func (v *WaiterInfo) blockElsewhere(here string, w *Waiter, in View) {
+	for _, o := range in.Locks {
+		if o.Name == here || !slices.Contains(w.Lease.Set, o.Name) {
 			continue
 		}
-		o.eachWaiter(now, self, func(there *Waiter, ahead int) {
+		o.eachWaiter(in.Now, in.Self, func(there *Waiter, ahead int) {
 			if there.Lease.ID != w.Lease.ID || len(v.Leases) > 0 {
 				return
 			}
-			leases := o.blockers(there, now)
+			leases := o.blockers(there, in.Now)
 			switch {
 			case len(leases) > 0:
 				v.BlockedBy, v.BlockedAt, v.Ahead, v.Leases = BlockedByHolders, o.Name, 0, leases
@@ -344,8 +378,15 @@ func (v *WaiterInfo) blockElsewhere(w *Waiter, others []Record, now time.Time, s
 				}
 			case ahead > 0 && v.Ahead == 0:
 				v.BlockedBy, v.BlockedAt, v.Ahead = BlockedByQueue, o.Name, ahead
+			case v.BlockedAt == "" && o.isDone(in.Now):
+				v.BlockedBy, v.BlockedAt = BlockedByClosure, o.Name
 			}
 		})
+	}
+	for _, name := range w.Lease.Set { // a freeze is known without the record
+		if v.BlockedAt == "" && name != here && in.Policy.freezeIn(w.Lease.modeAt(name), name, in.Now) != nil {
+			v.BlockedBy, v.BlockedAt = BlockedByClosure, name
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func TestQueueInfo(t *testing.T) {
 	w.advance(time.Second)
 	w.refused(endWait(kept), lock.ErrHeld)
 	w.advance(2 * time.Second)
-	q := w.record.QueueInfo(w.now, 1)
+	q := w.record.QueueInfo(lock.View{Now: w.now, Self: 1})
 	want := []waiterSummary{
 		{3, false, lock.BlockedByDisconnect, 0, 0},
 		{4, true, lock.BlockedByHolders, 0, 2},
@@ -66,14 +66,14 @@ func TestQueueInfoOmitsFormerWaiters(t *testing.T) {
 		t.Parallel()
 		w, _ := unclaimedGrant(t)
 		want := []waiterSummary{{3, true, lock.BlockedByHolders, 0, 1}}
-		if diff := cmp.Diff(want, summarize(w.record.QueueInfo(w.now, 1))); diff != "" {
+		if diff := cmp.Diff(want, summarize(w.record.QueueInfo(lock.View{Now: w.now, Self: 1}))); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("with a lapsed place", func(t *testing.T) {
 		t.Parallel()
 		w, _ := heldWithQueue(t, 2)
-		if q := w.record.QueueInfo(w.now.Add(20*time.Second+lock.PlaceRetention), 1); len(q.Waiters) != 0 {
+		if q := w.record.QueueInfo(lock.View{Now: w.now.Add(20*time.Second + lock.PlaceRetention), Self: 1}); len(q.Waiters) != 0 {
 			t.Errorf("the queue is %+v", q)
 		}
 	})
@@ -84,7 +84,7 @@ func TestQueueInfoOmitsFormerWaiters(t *testing.T) {
 		w.must(acquire(2, permit(2), func(a *lock.Acquire) { a.TTL = time.Minute }))
 		w.enqueue(3, permit(2))
 		want := []waiterSummary{{3, true, lock.BlockedByHolders, 0, 0}}
-		if diff := cmp.Diff(want, summarize(w.record.QueueInfo(w.now.Add(10*time.Second), 1))); diff != "" {
+		if diff := cmp.Diff(want, summarize(w.record.QueueInfo(lock.View{Now: w.now.Add(10 * time.Second), Self: 1}))); diff != "" {
 			t.Error(diff)
 		}
 	})

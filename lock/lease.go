@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -210,6 +211,14 @@ func (l *Lease) Permits() int { return l.Slots.Count() }
 
 // hasSlot reports whether the slot is one of the lease's, or nil.
 func (l *Lease) hasSlot(slot *int) bool { return slot == nil || l.Slots.Include(l.Slot, *slot) }
+
+// modeAt returns a mode with which a freeze of the lock, one of the Set, has the same effect as with that of its lease.
+func (l *Lease) modeAt(name string) Mode {
+	if slices.Contains(l.Requested(), name) {
+		return Exclusive
+	}
+	return IntentionExclusive
+}
 
 // heldName returns the first name of the lease that is the lock or below it.
 func (l *Lease) heldName(at string) string {

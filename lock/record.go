@@ -171,3 +171,6 @@ func (r Record) OfSession(ref SessionRef) (all []SessionLock) {
 	}
 	return all
 }
+
+// isDone reports whether a release has closed the lock at now.
+func (r Record) isDone(now time.Time) bool { return r.Closed != nil && now.Before(r.Closed.Until) }

@@ -26,9 +26,7 @@ func (b *basis) hasDrawnAll() bool { return b.drawn >= MaxTokens-1 }
 func (b *basis) paused() bool { return b.view.Now.Before(b.view.GrantsPausedUntil) }
 
 // isDone reports whether a Release has closed the lock, and it is not open again.
-func (s *lockState) isDone() bool {
-	return s.record.Closed != nil && s.view.Now.Before(s.record.Closed.Until)
-}
+func (s *lockState) isDone() bool { return s.record.isDone(s.view.Now) }
 
 // freezeOf returns the freeze that stops grants of the lock in the mode for the longest time, nil if there is none.
 func (s *lockState) freezeOf(m Mode) *Freeze { return longestFreeze(s.freezes, s.record.Name, m) }

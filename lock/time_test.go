@@ -33,9 +33,9 @@ func (m *machine) checkTime(d lock.Decision) error {
 	if m.now.Before(d.Now) {
 		return nil
 	}
-	for _, w := range s.QueueInfo(d.Now, m.self).Waiters {
+	for _, w := range s.QueueInfo(lock.View{Now: d.Now, Self: m.self, Policy: &m.policy}).Waiters {
 		tooMany := w.Mode == lock.Permit && w.Permits > w.Capacity // a rule has made the capacity less
-		if w.BlockedBy == lock.BlockedByHolders && !m.isFrozen() && !tooMany && (len(w.Leases) == 0 || w.Ahead > 0) {
+		if w.BlockedBy == lock.BlockedByHolders && !tooMany && (len(w.Leases) == 0 || w.Ahead > 0) {
 			return fmt.Errorf("no lease blocks %+v", w)
 		}
 	}

@@ -191,7 +191,7 @@ func TestWaitingSubtreeIsNotOvertaken(t *testing.T) {
 		t.Errorf("another branch was refused: %v", d.Err)
 	}
 	w.acquireIn("second a", time.Minute/2, exclusiveLock("repo:src:a"))
-	if q := w.record("repo:src").QueueInfo(w.now, w.self).Waiters; len(q) != 3 || q[1].Name != "repo:src:b" || q[1].Ahead != 1 ||
+	if q := w.record("repo:src").QueueInfo(lock.View{Now: w.now, Self: w.self}).Waiters; len(q) != 3 || q[1].Name != "repo:src:b" || q[1].Ahead != 1 ||
 		q[2].Name != "repo:src:a" || q[2].Ahead != 1 || q[0].BlockedBy != lock.BlockedByHolders || q[0].Leases[0].Name != "repo:src:a" {
 		t.Errorf("the queue shows %+v", q)
 	}

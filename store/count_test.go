@@ -3,13 +3,14 @@ package store_test
 import (
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
 
 // TestAWaiterForSeveralLocksCountsOnce: one waits at five levels of a tree, and one for a set of four locks, two of
-// which have an ancestor.
+// which have an ancestor. The list agrees with the counts.
 func TestAWaiterForSeveralLocksCountsOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -23,13 +24,14 @@ func TestAWaiterForSeveralLocksCountsOnce(t *testing.T) {
 	set := waitingAs("", "set")
 	set.Locks = []lock.Member{{Name: "a"}, {Name: "b"}, {Name: "tree:x"}, {Name: "tree:y"}}
 	waitForSet(t, s, t.Context(), set)
-	const places = 5 + 4 // and one more at the root
+	const waitedFor = 1 + 4 // and four locks above these
 	var counted store.LockCounts
 	until(t, "all places are counted", func() bool {
 		counted = s.Stats().Locks
-		return counted.Contended >= places
+		return counted.Waiters == 2 && counted.Contended >= waitedFor
 	})
-	if counted.Waiters != 2 || counted.Contended != places {
-		t.Errorf("counted %+v, want two waiters on %d locks", counted, places)
+	page, err := s.Locks(t.Context(), paddock.LockQuery{Contended: true})
+	if counted.Contended != waitedFor || err != nil || len(page.Items) != waitedFor {
+		t.Errorf("counted %+v, and listed %d locks with waiters, %v; want two waiters on %d locks", counted, len(page.Items), err, waitedFor)
 	}
 }

@@ -102,10 +102,10 @@ func (s *Store) Queue(ctx context.Context, name string) (lock.QueueInfo, error) 
 		if err != nil {
 			return err
 		}
-		q = r.Record.QueueInfo(r.Now, s.self, others...)
-		if s.policy.Newest().FreezeOf(name, r.Now) != nil {
-			q.MarkFrozen()
-		}
+		_, paused := s.epochs.State()
+		q = r.Record.QueueInfo(lock.View{
+			Now: r.Now, Self: s.self, Locks: others, Policy: &s.policy.Newest().Policy, GrantsPausedUntil: r.Now.Add(paused),
+		})
 		q.Chain, err = s.waiters.Chain(ctx, r)
 		return err
 	})

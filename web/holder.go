@@ -128,7 +128,13 @@ func waitedFor(newestFirst []lock.Event) (names []string) {
 	return names[:min(len(names), maxHolderWaits)]
 }
 
-// loadWaits reads the places of the holder in the queues. One that waits below a lock is shown at its own lock only.
+// isSameCall reports whether both places are of one call: it has joined the queues of its set in one decision.
+func (w waiter) isSameCall(other holderWait) bool {
+	return w.Set != nil && slices.Equal(w.Set, other.Set) && w.JoinedAt.Equal(other.JoinedAt)
+}
+
+// loadWaits reads the places of the holder in the queues. A call is one wait: one that waits below a lock is shown at its
+// own lock only, and one that waits for several locks at the first of them.
 func (u *ui) loadWaits(r *http.Request, p *holderPage, names []string) error {
 	for _, name := range names {
 		q, err := u.locks.Queue(r.Context(), name)
@@ -136,7 +142,7 @@ func (u *ui) loadWaits(r *http.Request, p *holderPage, names []string) error {
 			return err
 		}
 		for _, w := range queueOf(q, location{Lock: name, All: true}).Waiters {
-			if w.Holder == p.Name && w.Name == "" {
+			if w.Holder == p.Name && w.Name == "" && !slices.ContainsFunc(p.Waits, w.isSameCall) {
 				p.Waits = append(p.Waits, holderWait{w, nameOf(name, filter{})})
 			}
 		}

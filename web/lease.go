@@ -112,6 +112,7 @@ type row struct {
 	Leases  []lease
 	More    int // leases that are not shown
 	Waiters int
+	Below   int    // of the waiters in its queue that wait for locks below
 	Closed  bool   // by a release
 	Frozen  bool   // by an operator
 	URL     string // of the lock's page
@@ -132,7 +133,7 @@ func rowsOf(locks []lock.Lock, here location, to reader) []row {
 		}
 		rows = append(rows, row{
 			Name: l.Name, State: l.State, Token: l.Token, Sharing: sharingOf(l), Leases: leases[:n],
-			More: len(leases) - n, Waiters: l.Waiters,
+			More: len(leases) - n, Waiters: l.Waiters, Below: l.WaitersBelow,
 			Closed: l.Closed != nil, Frozen: l.Frozen != nil, URL: page.URL(),
 		})
 	}
@@ -204,10 +205,10 @@ type waiter struct {
 	For    []blocker // what blocks it, or the first of the waiters ahead
 	More   int       // blocking leases that are not in For
 
-	Frozen bool // it waits for the end of a freeze, for BlockedByClosure; otherwise, the lock is closed by a release
+	Frozen bool // it waits for the end of a freeze of the lock, for BlockedByClosure; otherwise, a release has closed it
 
 	Below *namedLock  // the lock that it waits for, if that is below the page's in a tree
-	At    *namedLock  // the lock whose queue it waits in, for BlockedByQueue; nil: the page's
+	At    *namedLock  // the lock at which it is blocked, for BlockedByQueue and BlockedByClosure; nil: the page's
 	With  *otherLocks // of its set; nil: none
 }
 
@@ -257,7 +258,7 @@ func waiterOf(w lock.WaiterInfo, ahead []lock.WaiterInfo, asOf time.Time, here l
 		WaiterInfo: w, Waited: elapsed(w.Waited), Kept: timeLeft(w.KeptFor),
 		With: otherLocksOf(w.Set, here, fmt.Sprintf("place %d", w.Place)),
 	}
-	if w.BlockedBy == lock.BlockedByQueue && w.BlockedAt != "" {
+	if w.BlockedBy != lock.BlockedByHolders && w.BlockedAt != "" {
 		at := nameOf(w.BlockedAt, here.filter)
 		v.At = &at
 	}

@@ -128,6 +128,9 @@ func TestWaitersSayWhereTheyWaitInATree(t *testing.T) {
 		doc := fx.page("/ui/locks/repo:doc")
 		wantText(fx.T, doc, "1 ahead in the queue of "+linkTo("repo")+"</span>")
 		wantNoText(fx.T, doc, "it is next")
+		list := fx.page("/ui/?prefix=repo")
+		wantText(fx.T, list, `1<span class="unseen"> waiting for repo</span></a><small>2 below</small>`, `1<span class="unseen"> waiting for repo:doc</span></a></div>`)
+		wantNoText(fx.T, list, "waiting for repo:src<")
 	})
 }
 

@@ -227,7 +227,7 @@ func showLock(l lock.Lock) output {
 		if l.Capacity > 0 {
 			s.field("PERMITS", fmt.Sprintf("%d of %d taken", l.PermitsOut(), l.Capacity))
 		}
-		s.field("WAITING", strconv.Itoa(l.Waiters))
+		s.field("WAITING", waiting(l))
 		for _, row := range whyShut(l) {
 			s.field(row[0], row[1])
 		}
@@ -263,7 +263,7 @@ func showLocks(locks []lock.Lock) output {
 // lockCells returns the cells of a lock in a list.
 func lockCells(l lock.Lock) []string {
 	if len(l.Leases) == 0 {
-		return []string{l.Name, string(l.State), none, token(l.Token), none, none, none, strconv.Itoa(l.Waiters)}
+		return []string{l.Name, string(l.State), none, token(l.Token), none, none, none, waiting(l)}
 	}
 	h := firstOf(l)
 	holder := h.Holder
@@ -271,7 +271,15 @@ func lockCells(l lock.Lock) []string {
 		holder += fmt.Sprintf(" and %d more", n)
 	}
 	return []string{l.Name, string(l.State), h.Mode.String(), token(l.Token), holder, local(h.ExpiresAt), remaining(h),
-		strconv.Itoa(l.Waiters)}
+		waiting(l)}
+}
+
+// waiting returns how many calls wait for the lock, and for locks below it in a tree.
+func waiting(l lock.Lock) string {
+	if l.WaitersBelow > 0 {
+		return fmt.Sprintf("%d, %d below", l.Waiters, l.WaitersBelow)
+	}
+	return strconv.Itoa(l.Waiters)
 }
 
 // showQueue returns the output for a queue.
@@ -324,10 +332,14 @@ func blockedBy(w lock.WaiterInfo) string {
 		return fmt.Sprintf("%d ahead in the queue", w.Ahead)
 	case w.BlockedBy == lock.BlockedByDisconnect:
 		return fmt.Sprintf("client disconnected; place kept for %s", short(w.KeptFor))
+	case w.BlockedBy == lock.BlockedByClosure && w.BlockedAt != "":
+		return fmt.Sprintf("%s is closed or frozen; paddock get %s shows why", w.BlockedAt, w.BlockedAt)
 	case w.BlockedBy == lock.BlockedByClosure:
 		return "the lock is closed or frozen; paddock get shows why"
+	case w.BlockedBy == lock.BlockedByPause:
+		return "grants are paused after a fail-over; paddock epoch list shows until when"
 	case len(w.Leases) == 0:
-		return "nothing"
+		return "nothing is seen; it is next"
 	}
 	text := fmt.Sprintf("%s (token %d)", w.Leases[0].Holder, w.Leases[0].Token)
 	if w.BlockedAt != "" {

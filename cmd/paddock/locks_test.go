@@ -152,7 +152,7 @@ func TestQueueExplainsWhatBlocksAWaiter(t *testing.T) {
 		"3 ahead in the queue":        {BlockedBy: lock.BlockedByQueue, Ahead: 3},
 		"reader (token 7)":            {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader}},
 		"reader (token 7) and 1 more": {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader, reader}},
-		"nothing":                     {BlockedBy: lock.BlockedByHolders},
+		"nothing is seen; it is next": {BlockedBy: lock.BlockedByHolders},
 		"client disconnected; place kept for 8s": {BlockedBy: lock.BlockedByDisconnect,
 			KeptFor: 8 * time.Second},
 	} {

@@ -134,7 +134,7 @@ func (c *listCommand) listTree(ctx context.Context, p *program) error {
 	}
 	var used []lock.Lock
 	for _, l := range found {
-		if l.Name == c.Tree || len(l.Leases)+len(l.Below)+l.Waiters > 0 {
+		if l.Name == c.Tree || len(l.Leases)+len(l.Below)+l.Waiters+l.WaitersBelow > 0 {
 			used = append(used, l)
 		}
 	}

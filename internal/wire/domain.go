@@ -59,7 +59,7 @@ func slotsOf(s lock.Slots) api.Slots {
 func LockOf(l lock.Lock) api.Lock {
 	return api.Lock{
 		Name: l.Name, State: api.State(l.State), Revision: l.Revision, FencingToken: int64(l.Token),
-		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: UnlessZero(l.Capacity), Waiters: l.Waiters,
+		AsOf: l.AsOf.UTC(), ChangedAt: instantOf(l.ChangedAt), Capacity: UnlessZero(l.Capacity), Waiters: l.Waiters, WaitersBelow: UnlessZero(l.WaitersBelow),
 		Closed: optionalOf(l.Closed, closureOf), Frozen: optionalOf(l.Frozen, freezeOf),
 		Leases: MapSlice(l.Leases, leaseInfoOf), Above: mapSome(l.Above, leaseInfoOf), Below: mapSome(l.Below, leaseInfoOf),
 	}
@@ -69,7 +69,7 @@ func LockOf(l lock.Lock) api.Lock {
 func ToLock(l api.Lock) lock.Lock {
 	return lock.Lock{
 		Name: l.Name, State: lock.State(l.State), Revision: l.Revision, Token: lock.Token(l.FencingToken),
-		ChangedAt: ValueOf(l.ChangedAt), AsOf: l.AsOf, Capacity: ValueOf(l.Capacity), Waiters: l.Waiters,
+		ChangedAt: ValueOf(l.ChangedAt), AsOf: l.AsOf, Capacity: ValueOf(l.Capacity), Waiters: l.Waiters, WaitersBelow: ValueOf(l.WaitersBelow),
 		Closed: optionalOf(l.Closed, toClosure), Frozen: optionalOf(l.Frozen, toFreeze),
 		Leases: MapSlice(l.Leases, toLeaseInfo), Above: mapSome(l.Above, toLeaseInfo),
 		Below: mapSome(l.Below, toLeaseInfo),

@@ -15,7 +15,7 @@ import (
 // verify checks after the run that only events are left, and that they follow the rules.
 func (w *world) verify() {
 	for _, name := range []string{ledger, page, gates, report, state} {
-		if l := w.lockNow(name); l.State != lock.Free || len(l.Below)+l.Waiters != 0 {
+		if l := w.lockNow(name); l.State != lock.Free || len(l.Below)+l.Waiters+l.WaitersBelow != 0 {
 			w.oracle.reportGlobal(Leftover, "after the run the lock %s is %+v", name, l)
 		}
 		events := w.events(name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -17,6 +18,7 @@ func treeCases() cases {
 		"a lock shows what is held above and below it":                 treeShown,
 		"a lease is renewed and released by its own name":              treeLease,
 		"a waiter below is granted its lock once the root is released": treeWaits,
+		"a waiter at five levels is one waiter":                        treeWaiterCounts,
 		"a session ends its leases in a tree":                          treeSession,
 		"a stale token of a subtree writes nothing":                    treeFenced,
 	}
@@ -205,6 +207,42 @@ func treeWaits(s *fixture) {
 			s.Errorf("the grant is %+v", g)
 		}
 		s.must(errOf(s.renew(g, longTTL)))
+	}
+}
+
+// treeWaiterCounts: a lock shows its own waiters, and how many wait below; only the former make it contended. All
+// queues in which the waiter is say what blocks it.
+func treeWaiterCounts(s *fixture) {
+	s.tree()
+	s.holdIn("1", lock.Exclusive)
+	deep := s.in("1:2:3:4")
+	s.enqueue(lock.Acquire{Locks: lock.One(deep), Holder: "deep"})
+	for level, name := range []string{s.name, s.in("1"), s.in("1:2"), s.in("1:2:3"), deep} {
+		l, wantOwn, wantBelow := s.get(name), 0, 1
+		if name == deep {
+			wantOwn, wantBelow = 1, 0
+		}
+		if l.Waiters != wantOwn || l.WaitersBelow != wantBelow {
+			s.Errorf("%s has %d waiters, and %d below", name, l.Waiters, l.WaitersBelow)
+		}
+		q := s.queue(name).Waiters
+		if len(q) != 1 || q[0].BlockedBy != lock.BlockedByHolders || len(q[0].Leases) != 1 || q[0].Leases[0].Holder != "1" || (q[0].BlockedAt == "") != (level == 1) {
+			s.Errorf("the queue of %s is %+v", name, q)
+		}
+	}
+	all, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name})
+	s.must(err)
+	own, below := 0, 0
+	for _, l := range all.Items {
+		own, below = own+l.Waiters, below+l.WaitersBelow
+	}
+	if own != 1 || below != 4 {
+		s.Errorf("the list has %d waiters, and %d below", own, below)
+	}
+	contended, err := s.locks().Locks(s.ctx, paddock.LockQuery{Prefix: s.name, Contended: true})
+	s.must(err)
+	if len(contended.Items) != 1 || contended.Items[0].Name != deep {
+		s.Errorf("contended are %+v", contended.Items)
 	}
 }
 

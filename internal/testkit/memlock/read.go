@@ -68,10 +68,7 @@ func (r replica) Queue(ctx context.Context, name string) (lock.QueueInfo, error)
 			locks = append(locks, r.state(other))
 		}
 	}
-	q := r.state(name).QueueInfo(now, r.self, locks[1:]...)
-	if r.policy().FreezeOf(name, now) != nil {
-		q.MarkFrozen()
-	}
+	q := r.state(name).QueueInfo(lock.View{Now: now, Self: r.self, Locks: locks[1:], Policy: r.policy()})
 	q.Chain = lock.WaitChainOf(locks, now, r.self, true)
 	return q, nil
 }

@@ -176,7 +176,7 @@ func (fx *Service) Queue(_ context.Context, name string) (lock.QueueInfo, error)
 	if err := cmp.Or(fx.fault, lock.CheckName(name)); err != nil {
 		return lock.QueueInfo{}, err
 	}
-	return fx.Record(name).QueueInfo(fx.now, self), nil
+	return fx.Record(name).QueueInfo(lock.View{Now: fx.now, Self: self}), nil
 }
 
 // Lock returns the lock.

@@ -112,6 +112,7 @@ class Lock(TypedDict):
     as_of: str
     changed_at: NotRequired[str]
     waiters: int
+    waiters_below: NotRequired[int]
     leases: List[LeaseInfo]
     closed: NotRequired[Closure]
     frozen: NotRequired[Freeze]
@@ -147,7 +148,7 @@ class WaitChain(TypedDict):
 
 
 class Waiter(TypedDict):
-    """A waiter. blocked_by is "holders", "closed", "queue" or "disconnected"."""
+    """A waiter. blocked_by is "holders", "closed", "paused", "queue" or "disconnected"."""
 
     position: int
     place: int

@@ -1586,8 +1586,16 @@ export interface components {
             changed_at?: string;
             /** @description The number of permits. Present only while a permit is held. */
             capacity?: number;
-            /** @description The number of waiters in the queue; see `/v1/locks/{name}/queue`. */
+            /**
+             * @description The number of waiters for the lock; see `/v1/locks/{name}/queue`. A call that waits for several locks is a waiter
+             *     of each of them.
+             */
             waiters: number;
+            /**
+             * @description In a tree: the number of waiters in the queue that wait for locks below, and not for this one. They are among
+             *     the `waiters` of those locks. Absent if there are none.
+             */
+            waiters_below?: number;
             leases: components["schemas"]["LeaseInfo"][];
             /** @description Present while the lock is closed by a release, because its work is done. */
             closed?: components["schemas"]["Closure"];
@@ -1911,11 +1919,12 @@ export interface components {
             ahead: number;
             /**
              * @description `holders`: the waiter is first and blocked by the `leases` listed. `closed`: it is first, and the lock is closed
-             *     by a release or frozen by an operator. `queue`: earlier waiters are served first; `ahead` counts them.
-             *     `disconnected`: no call waits at this place, so it is skipped.
+             *     by a release or frozen by an operator. `paused`: it is first, and grants are paused after a fail-over or a
+             *     restore. `queue`: earlier waiters are served first; `ahead` counts them. `disconnected`: no call waits at
+             *     this place, so it is skipped.
              * @enum {string}
              */
-            blocked_by: "holders" | "closed" | "queue" | "disconnected";
+            blocked_by: "holders" | "closed" | "paused" | "queue" | "disconnected";
             /**
              * @description The lock at which the waiter is blocked, if that is not this one: another lock of its `set`, or one above or
              *     below in a tree; `(not covered)` if the API key does not cover it. `blocked_by`, `leases` and `ahead` are of
@@ -1923,8 +1932,8 @@ export interface components {
              */
             blocked_at?: string;
             /**
-             * @description The leases that block the waiter, if `blocked_by` is `holders`. Empty while grants are paused, or if nothing
-             *     is seen in its way at this moment.
+             * @description The leases that block the waiter, if `blocked_by` is `holders`. Empty if nothing is seen in its way at this
+             *     moment.
              */
             leases: components["schemas"]["LeaseInfo"][];
         };
@@ -3657,7 +3666,7 @@ export interface operations {
                  * @example worker-1
                  */
                 holder?: string;
-                /** @description If true, only locks with waiters. */
+                /** @description If true, only locks with waiters of their own, see `waiters` of a lock. */
                 contended?: boolean;
                 /**
                  * @description `waiters`: the most waiters first. `age`: the lease that is held longest first. `ending`: the lease that

@@ -36,14 +36,16 @@ func (r Range) Name() string { return r.from }
 type Reading struct {
 	Now     time.Time
 	Record  lock.Record // with a Queue only if the Range asks for it
-	Waiters int         // in the queue
+	Waiters int         // the places in the queue, if the Range does not ask for it
+	Below   int         // those of the Waiters that wait for locks below
 	Err     error       // why the lock cannot be read; nil if it can
 }
 
 // Lock returns the public view of the lock.
 func (r Reading) Lock() lock.Lock {
 	l := r.Record.Lock(r.Now)
-	l.Waiters += r.Waiters - len(r.Record.Queue)
+	l.Waiters += r.Waiters - r.Below
+	l.WaitersBelow += r.Below
 	return l
 }
 
@@ -66,17 +68,22 @@ func (r Range) Read(ctx context.Context, from Querier, in schema.Name, assumeAli
 	var now time.Time
 	var stored storedRecord
 	var p part
-	targets := slices.Concat([]any{&now}, values(stored.columns(nil)), values(p.columns(nil)), []any{&p.aliveUntil})
+	var below int
+	targets := slices.Concat([]any{&now}, values(stored.columns(nil)), []any{&below}, values(p.columns(nil)), []any{&p.aliveUntil})
 	_, err = pgx.ForEachRow(rows, targets, func() error {
 		if n := len(all); n == 0 || all[n-1].Record.Name != stored.name.String {
 			record, err := stored.record()
-			all = append(all, Reading{Now: now.UTC(), Record: record, Waiters: int(stored.parts.Int32), Err: err})
+			one := Reading{Now: now.UTC(), Record: record, Err: err}
+			if !r.Queue {
+				one.Waiters, one.Below = int(stored.parts.Int32), below
+			}
+			all = append(all, one)
 		}
 		if !p.slot.Valid {
 			return nil
 		}
 		last := &all[len(all)-1]
-		if p.slot.Int32 > 0 {
+		if p.slot.Int32 > 0 && !r.Queue {
 			last.Waiters--
 		}
 		if err := p.addTo(&last.Record, last.Now, assumeAlive); err != nil {

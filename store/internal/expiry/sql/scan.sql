@@ -4,7 +4,8 @@
 -- long the oldest waiter has waited; how long the oldest lease has lasted.
 -- Of a lock with waiters or several leases, only a sweep tells when time will change it. A lease of a session, whose
 -- expires_at is $5, ends with the session, or with its max hold. A lock is in its grace if it has leases, and all of them
--- have expired. It is suspect from the instant at which a decision has recorded that. A waiter that waits for several locks counts at the first one that it asked for.
+-- have expired. It is suspect from the instant at which a decision has recorded that. A waiter that waits for several locks counts at
+-- the first one that it asked for, and in a tree at none of those above: 4 and 5 are the modes of its intentions there.
 select count(*),
        coalesce(max(name), ''),
        coalesce(array_agg(name) filter (where due < statement_timestamp() + $4::interval), '{}'),
@@ -37,7 +38,7 @@ from (
         select case when r.lease_id is not null and r.expires_at > statement_timestamp() and isfinite(r.acquired_at) then r.acquired_at end as acquired_at
     ) o
     cross join lateral (
-        select count(*) filter (where place > 0 and not unclaimed) as places,
+        select count(*) filter (where place > 0 and not unclaimed and mode < 4) as places,
                count(*) filter (where place > 0 and not unclaimed and name = split_part(
                    coalesce(rest ->> 'below', rest ->> 'set', name), ' ', 1)) as waiters,
                min(acquired_at) filter (where place > 0 and not unclaimed and isfinite(acquired_at)) as joined_at,

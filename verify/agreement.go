@@ -101,7 +101,7 @@ func (t *lockHistory) endAgrees(l *lease, c *Check) {
 	switch l.ended.Kind {
 	case lock.Released:
 		c.Examined++
-		if !slices.ContainsFunc(l.group.releaseCalls(), mayEnd) {
+		if !slices.ContainsFunc(l.group.releaseCalls(), func(call *Call) bool { return mayEnd(call) || call.Verb == CloseSession }) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d was released, but no call did that.", l.holder,
 				l.token), l.group.releases, l.ended)
 		}

@@ -68,6 +68,37 @@ func TestTokensOfDifferentCellsAreNotOrdered(t *testing.T) {
 	}
 }
 
+// TestALeaseMayBeReleasedWithASessionThatIsLostElsewhere: in another cell the session may have expired before.
+func TestALeaseMayBeReleasedWithASessionThatIsLostElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := verify.NewRecorder()
+		c := rec.Client(via, memlock.New().Replica(1))
+		id := lock.SessionID{1}
+		if _, err := c.OpenSession(t.Context(), lock.OpenSession{ID: id, Holder: "ann", TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		a := lock.Acquire{Locks: lock.One("play:1"), LeaseID: lock.LeaseID{1}, Holder: "ann", SessionID: id}
+		if _, err := c.Acquire(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CloseSession(t.Context(), lock.CloseSession{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+		events, err := verify.Collect(t.Context(), c, "play:")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := rec.History()
+		h.Events = events
+		h.Calls[2].Err = &lock.Error{Code: lock.ErrSessionLost, Ended: lock.Expired}
+		for _, inCells := range []bool{false, true} {
+			if r := h.Check(verify.CheckOptions{Cells: inCells}); r.OK() != inCells {
+				t.Errorf("in cells %t:\n%s", inCells, text(t, r))
+			}
+		}
+	})
+}
+
 // event returns the nth event of the cell at the position, a second after the one before, about a lock of its own.
 func event(n, position int) lock.Event {
 	return lock.Event{ID: int64(n*placement.Step+position) * 4096, Name: fmt.Sprintf("play:%d.%d", n, position), Kind: lock.Granted, Revision: 1,

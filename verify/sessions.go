@@ -37,6 +37,9 @@ func (h History) sessions() map[lock.SessionRef]*sessionHistory {
 			s = &sessionHistory{}
 			all[ref] = s
 		}
+		if h.inCells && c.Verb == CloseSession && errors.Is(c.Err, lock.ErrSessionLost) {
+			s.closes = append(s.closes, c) // it has ended in one cell, and may have been closed in another
+		}
 		s.add(c)
 	}
 	return all

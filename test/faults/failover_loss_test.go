@@ -340,12 +340,12 @@ func (s *clusterHarness) runPaddock(ctx context.Context, args ...string) error {
 
 // runPaddockAs is runPaddock with another database URL.
 func (s *clusterHarness) runPaddockAs(ctx context.Context, databaseURL string, args ...string) error {
-	return runPaddockAt(ctx, s.program, databaseURL, args...)
+	return runPaddockAt(ctx, s.program, "PADDOCK_DATABASE_URL="+databaseURL, args...)
 }
 
-// runPaddockAt runs a command of the program on the database at the URL to its end.
-func runPaddockAt(ctx context.Context, program, databaseURL string, args ...string) error {
-	c, err := launch(&logBuffer{}, []string{"PADDOCK_DATABASE_URL=" + databaseURL}, program, args...)
+// runPaddockAt runs a command of the program on the database, or the cells, that the variable names, to its end.
+func runPaddockAt(ctx context.Context, program, at string, args ...string) error {
+	c, err := launch(&logBuffer{}, []string{at}, program, args...)
 	if err != nil {
 		return err
 	}

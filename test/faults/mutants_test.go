@@ -67,6 +67,9 @@ var mutants = []mutant{
 	{name: "an epoch gives no session its TTL again", mode: inEpochs},
 	{name: "an epoch revives what was over", mode: inEpochs},
 	{name: "tokens go on in a new epoch", mode: inEpochs},
+	{name: "a group that is gone is decided about", mode: moving},
+	{name: "a group that leaves is decided about", mode: moving},
+	{name: "what has moved is listed twice", mode: moving},
 
 	// What a commit compares with what was decided on matters in rare situations, which a test of the store brings about.
 	{name: "a commit does not compare xmin", test: "store/internal/row TestASwapProvesWhatWasRead"},
@@ -106,6 +109,13 @@ var mutants = []mutant{
 		test: "store TestHeartbeatsAndTakeoversExcludeEachOther"},
 	{name: "a heartbeat is decided before it has the row", test: "store TestAHeartbeatThatWaitsPastTheEndIsRefused"},
 	{name: "a withdrawn grant promotes no waiter", test: "lock TestDisconnectWithAGeneratedLeaseID"},
+	{name: "a move gives no lease its TTL again", test: "store/internal/cells TestALeaseHasItsWholeTTLAgainInTheOtherCell"},
+	{name: "a move gives a lease another hour", test: "store/internal/cells TestALeaseHasItsWholeTTLAgainInTheOtherCell"},
+	{name: "tokens go on after a move", test: "store/internal/cells TestEverythingOfAGroupMoves"},
+	{name: "a move forgets places", test: "store/internal/cells TestWaitersKeepTheirOrder"},
+	{name: "a move revives an ended session", test: "store/internal/cells TestWhatWasOverStaysOver"},
+	{name: "a move that was given up goes on", test: "store/internal/cells TestAMoveThatWasGivenUpGoesOnNoMore"},
+	{name: "a move tears a set", test: "store/internal/cells TestSetsOfOtherGroupsStopAMove"},
 	{name: "the rest of a set promotes no waiter", test: "lock TestTheRestOfASetIsRemovedAndUnblocksWaiters"},
 }
 
@@ -250,6 +260,7 @@ func TestPaddockPassesTrials(t *testing.T) {
 		"no call is cancelled": neverCancelled, "PostgreSQL is restored": restored,
 		"a replica dies with its waiters": replicaLost, "tasks wait in circles": inCircles,
 		"locks are in a tree": inTrees, "locks are frozen and ruled": ruled, "connections are cut": cutOff, "epochs begin": inEpochs,
+		"locks move between cells": moving,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

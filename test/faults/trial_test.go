@@ -59,6 +59,7 @@ const (
 	ruled                      // an operator freezes locks, and changes a rule
 	cutOff                     // all connections of clients are cut again and again
 	inEpochs                   // epochs begin, some while a replica is suspended
+	moving                     // the locks move between two cells
 )
 
 // A trial runs one program: two replicas on their own database.
@@ -69,6 +70,7 @@ type trial struct {
 	server      *pgserver.Server // to crash, in mode crashed
 	restorable  *restorable      // to restore, in mode restored
 	databaseURL string
+	otherURL    string // of the second cell, in mode moving
 	services    []workload.Replica
 	replicas    []*child
 	relays      []*relay // from clients to the replicas, in mode cutOff
@@ -89,6 +91,9 @@ func (a *trialPool) trial(t *testing.T, program string, how mode) *trial {
 		x.restorable = newRestorable(t)
 		x.databaseURL = x.restorable.replicaURL()
 		x.must(migrations.Up(t.Context(), x.databaseURL, "", nil))
+	case moving:
+		x.databaseURL, x.otherURL = a.database(t), a.database(t)
+		x.must(x.runPaddock("migrate", "up"))
 	default:
 		x.databaseURL = a.database(t)
 	}
@@ -105,11 +110,19 @@ func (x *trial) start() {
 	if x.mode == replicaLost {
 		args = append(args, fmt.Sprintf("--max-waiters-per-lock=%d", waiterLimit))
 	}
-	c, address := serve(x.T, x.program, []string{"PADDOCK_DATABASE_URL=" + x.databaseURL}, args...)
+	c, address := serve(x.T, x.program, []string{x.at()}, args...)
 	if x.mode == cutOff {
 		address = x.relay(address)
 	}
 	x.replicas, x.services = append(x.replicas, c), append(x.services, replicaAt(x.T, address))
+}
+
+// at names the databases to a program.
+func (x *trial) at() string {
+	if x.mode == moving {
+		return "PADDOCK_CELL=" + trialCells[0] + "=" + x.databaseURL + "," + trialCells[1] + "=" + x.otherURL
+	}
+	return "PADDOCK_DATABASE_URL=" + x.databaseURL
 }
 
 // relay starts a relay to the address, and returns its own.
@@ -151,6 +164,9 @@ const restoredRound = 7 * time.Second
 // circlesRound is how long tasks begin to wait in circles. A circle is broken after one or two seconds.
 const circlesRound = 4 * time.Second
 
+// movesRound is the length of a round in which the locks move.
+const movesRound = 5 * time.Second
+
 // epochsRound is the length of a round in which epochs begin.
 const epochsRound = 8 * time.Second
 
@@ -168,7 +184,7 @@ func (x *trial) round(number int) verify.Report {
 	if x.mode == restored {
 		x.must(x.restorable.snapshot(x.Context()))
 	}
-	prefix, rec := fmt.Sprintf("trial:%d", number), verify.NewRecorder()
+	prefix, rec := fmt.Sprintf("%s:%d", trialGroup, number), verify.NewRecorder()
 	if x.mode == replicaLost && number > 0 {
 		x.replicas, x.services = x.replicas[:1], x.services[:1] // the other one is dead
 		x.start()
@@ -207,7 +223,7 @@ func (x *trial) round(number int) verify.Report {
 	if h.Events, x.missing = verify.Collect(collecting, x.services[0].Locks, prefix+":"); x.missing != nil {
 		return verify.Report{}
 	}
-	check := verify.CheckOptions{AllowOvertaking: x.mode != neverCancelled && x.mode != cutOff, AllowWaiters: true}
+	check := verify.CheckOptions{AllowOvertaking: x.mode != neverCancelled && x.mode != cutOff, AllowWaiters: true, Cells: x.mode == moving}
 	if x.mode == replicaLost {
 		check.WaitersPerLock = waiterLimit
 	}
@@ -237,6 +253,8 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 		o.Policy, o.Hold, o.Tree = true, true, true
 	case inCircles: // leases outlive the waits of a circle, which go on at the end of the run
 		o.TTL, o.Opposite, o.Operations, o.For = 2*time.Second, 2, 0, circlesRound
+	case moving:
+		o.TTL, o.Operations, o.For, o.Tree = time.Second, 0, movesRound, true
 	case inEpochs:
 		o.TTL, o.Operations, o.For, o.Tree, o.Policy = workload.DefaultTTL, 0, epochsRound, true, true
 	case restored:
@@ -249,8 +267,14 @@ func (x *trial) options(prefix string, seed uint64) workload.Options {
 	return o
 }
 
-// locksPerTrial is the number of locks in use.
-const locksPerTrial = 8
+// locksPerTrial is the number of locks in use, which are of the group trialGroup.
+const (
+	locksPerTrial = 8
+	trialGroup    = "trial"
+)
+
+// trialCells are the cells in mode moving.
+var trialCells = [2]string{"main", "spare"}
 
 // A disturbance provokes the mutants while clients use the service.
 type disturbance struct {
@@ -275,6 +299,8 @@ func (p *disturbance) actions() []func(context.Context) error {
 		return []func(context.Context) error{p.cutConnections}
 	case inEpochs:
 		return []func(context.Context) error{p.beginEpochs}
+	case moving:
+		return []func(context.Context) error{p.moveLocks, p.readLocks}
 	}
 	return []func(context.Context) error{p.lockRows, p.readLocks}
 }
@@ -383,9 +409,19 @@ func (p *disturbance) beginEpochs(ctx context.Context) error {
 	return nil
 }
 
+// moveLocks moves the locks to the other cell, and back, again and again.
+func (p *disturbance) moveLocks(ctx context.Context) error {
+	for n := 1; sleepFor(ctx, rand.N(500*time.Millisecond)); n++ {
+		if err := p.runPaddock("cell", "pin", trialCells[n%2], trialGroup); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // runPaddock runs a command of the program to its end, although the load has ended.
-func (p *disturbance) runPaddock(args ...string) error {
-	return runPaddockAt(p.Context(), p.program, p.databaseURL, args...)
+func (x *trial) runPaddock(args ...string) error {
+	return runPaddockAt(x.Context(), x.program, x.at(), args...)
 }
 
 // cutConnections closes all connections of clients, again and again.

@@ -174,6 +174,38 @@ func TestWaitersKeepTheirOrder(t *testing.T) {
 	clients.Wait()
 }
 
+// TestALeaseHasItsWholeTTLAgainInTheOtherCell from the move on, and no more, exclusive and shared.
+func TestALeaseHasItsWholeTTLAgainInTheOtherCell(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "main", "spare")
+	g := h.groupOf("main", 0)
+	shared := acquire(g + ":shared")
+	shared.Locks[0].Mode = lock.Shared
+	held := []lock.Grant{h.acquire("main", acquire(g+":x")), h.acquire("main", shared)}
+	shared.LeaseID = lock.LeaseID(uuid.New())
+	held = append(held, h.acquire("main", shared))
+	clock := func() (now time.Time) {
+		if err := pgtest.Connect(t, h.url("spare")).QueryRow(t.Context(), "select clock_timestamp()").Scan(&now); err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	before := clock()
+	h.pin("spare", g)
+	after := clock()
+	for _, grant := range held {
+		l, err := h.in("spare").Lock(t.Context(), grant.Name)
+		if err != nil || len(l.Leases) == 0 {
+			t.Fatalf("%s: %+v, %v", grant.Name, l, err)
+		}
+		for _, lease := range l.Leases {
+			if end := lease.ExpiresAt; end.Before(before.Add(grant.TTL)) || end.After(after.Add(grant.TTL)) {
+				t.Errorf("%s ends at %v; it moved between %v and %v, and its TTL is %v", grant.Name, end, before, after, grant.TTL)
+			}
+		}
+	}
+}
+
 // TestWhatWasOverStaysOver: a lease, a session and an ended one, each of which would be active if it had its TTL again.
 func TestWhatWasOverStaysOver(t *testing.T) {
 	t.Parallel()
@@ -332,6 +364,31 @@ func TestAMoverThatComesBackLateMovesNothing(t *testing.T) {
 			h.renew("main", held)
 		})
 	}
+}
+
+// TestAMoveThatWasGivenUpGoesOnNoMore: its command was stopped, and another one has found that the target fails.
+func TestAMoveThatWasGivenUpGoesOnNoMore(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "main", "spare")
+	g := h.groupOf("main", 0)
+	held := h.acquire("main", acquire(g+":x"))
+	conn := pgtest.Connect(t, h.url("spare"))
+	err := cells.PinAnd(t.Context(), "", h.cells, []string{g}, "spare", func(step string) error {
+		if step == cells.Steps[1] {
+			pgtest.Exec(t, conn, "alter table paddock.parts add column more text")
+			if err := cells.Pin(t.Context(), "", h.cells, []string{g}, "spare"); err == nil {
+				t.Error("a table of another release was filled")
+			}
+			pgtest.Exec(t, conn, "alter table paddock.parts drop column more")
+			h.isIn("main", g)
+		}
+		return nil
+	})
+	if err == nil {
+		t.Error("the move went on")
+	}
+	h.isIn("main", g)
+	h.renew("main", held)
 }
 
 // TestTwoCommandsMoveOneGroup at the same time.

@@ -73,7 +73,7 @@ func (t *Timeline) endHold(leases map[int]int, e lock.Event) {
 		t.Holds = append(t.Holds, holdOf(e))
 	}
 	delete(leases, e.Slot)
-	t.Holds[i].EndedAt, t.Holds[i].End, t.Holds[i].Reason, t.Holds[i].RevokedBy = e.At, e.Kind, e.Reason, e.RevokedBy
+	t.Holds[i].EndedAt, t.Holds[i].End, t.Holds[i].Reason, t.Holds[i].RevokedBy = e.At, e.Kind, e.Reason, e.RevokedBy()
 }
 
 // endWait ends the wait at the place of e, if e has one.
@@ -212,7 +212,7 @@ func findEnds(ctx context.Context, s Service, q EventQuery, holds []lock.Hold) e
 		}
 		for _, e := range page.Items {
 			if h := open[e.Slot]; h != nil && e.Kind != lock.Granted {
-				h.EndedAt, h.End, h.Reason, h.RevokedBy = e.At, e.Kind, e.Reason, e.RevokedBy
+				h.EndedAt, h.End, h.Reason, h.RevokedBy = e.At, e.Kind, e.Reason, e.RevokedBy()
 				delete(open, e.Slot)
 			}
 		}

@@ -37,11 +37,10 @@ func (g *guard) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error)
 		})
 }
 
-// ofKey returns a as a call of the key in the context, whose leases count for its rules. A task of another key with the
-// same id is another one.
+// ofKey returns a as a call of the key in the context: a task of another key with the same id is another one.
 func ofKey(ctx context.Context, a lock.Acquire) lock.Acquire {
 	if k, ok := KeyFrom(ctx); ok {
-		a.TaskScope, a.Key = k.ID, k.Name
+		a.TaskScope = k.ID
 	}
 	return a
 }
@@ -74,6 +73,9 @@ func (g *guard) Batch(ctx context.Context, items []lock.Command) []paddock.Resul
 		}
 		allowed, indexes = append(allowed, item), append(indexes, i)
 	}
+	if k, ok := KeyFrom(ctx); ok {
+		ctx = byKey(ctx, k)
+	}
 	for i, r := range g.inner.Batch(ctx, allowed) {
 		r.Err = hideRefusal(ctx, r.Err)
 		results[indexes[i]] = r
@@ -94,16 +96,14 @@ func requirementOf(c lock.Command) requirement {
 // not free the lock.
 func (g *guard) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
 	return hidden(ctx, hideLock)(checkedCall(ctx, g, requirement{role: Admin, scopes: singleName("name", r.Name)},
-		func(ctx context.Context) (lock.Lock, error) {
-			r.RevokedBy = nameOfKey(ctx)
-			return g.inner.Revoke(ctx, r)
-		}))
+		func(ctx context.Context) (lock.Lock, error) { return g.inner.Revoke(ctx, r) }))
 }
 
-// nameOfKey returns the name of the key in the context, which an operator reads as the one who revoked.
-func nameOfKey(ctx context.Context) string {
-	k, _ := KeyFrom(ctx)
-	return k.Name
+// byKey returns a context for a call of the key, whose events say so.
+func byKey(ctx context.Context, k Key) context.Context {
+	c := lock.CallerFrom(ctx)
+	c.Name, c.KeyID = k.Name, k.ID
+	return lock.WithCaller(ctx, c)
 }
 
 func (g *guard) Lock(ctx context.Context, name string) (lock.Lock, error) {
@@ -192,6 +192,9 @@ func checkedCall[T any](
 	k, m, err := g.admit(ctx, n)
 	if err != nil {
 		return none, err
+	}
+	if n.role > Read {
+		ctx = byKey(ctx, k)
 	}
 	if n.wait <= 0 {
 		return call(ctx)

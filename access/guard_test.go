@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,7 +135,8 @@ func errOf[T any](_ T, err error) error { return err }
 
 // A spy is a paddock.Service that records the names of called methods, and waits as long as a call asks for.
 type spy struct {
-	operator string // of the latest revocation, freeze, thaw or rule
+	operator string                      // of the latest freeze or rule
+	caller   atomic.Pointer[lock.Caller] // of the latest call
 	paddock.Service
 	asked chan string
 	guard string // the lock that guards all resources; empty: the one with the resource's name
@@ -143,6 +145,8 @@ type spy struct {
 func newSpy() *spy { return &spy{asked: make(chan string, 100)} }
 
 func (s *spy) wait(ctx context.Context, method string, wait time.Duration) error {
+	by := lock.CallerFrom(ctx)
+	s.caller.Store(&by)
 	s.asked <- method
 	if wait == 0 {
 		return nil
@@ -168,8 +172,7 @@ func (s *spy) Batch(ctx context.Context, items []lock.Command) []paddock.Result 
 	}
 	return paddock.FailAll(len(items), s.wait(ctx, "Batch", 0))
 }
-func (s *spy) Revoke(ctx context.Context, r lock.Revoke) (lock.Lock, error) {
-	s.operator = r.RevokedBy
+func (s *spy) Revoke(ctx context.Context, _ lock.Revoke) (lock.Lock, error) {
 	return lock.Lock{}, s.wait(ctx, "Revoke", 0)
 }
 func (s *spy) Lock(ctx context.Context, _ string) (lock.Lock, error) {

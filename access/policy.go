@@ -12,7 +12,7 @@ import (
 func (g *guard) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.FreezeStatus, error) {
 	return checkedCall(ctx, g, requirement{role: Admin, scopes: scopeOf(r.Scope)},
 		func(ctx context.Context) (lock.FreezeStatus, error) {
-			r.By = nameOfKey(ctx)
+			r.By = lock.CallerFrom(ctx).Name
 			return g.inner.Freeze(ctx, r)
 		})
 }
@@ -20,10 +20,7 @@ func (g *guard) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.FreezeSt
 // Thaw requires a key that covers the whole scope.
 func (g *guard) Thaw(ctx context.Context, r lock.ThawRequest) error {
 	_, err := checkedCall(ctx, g, requirement{role: Admin, scopes: scopeOf(r.Scope)},
-		func(ctx context.Context) (struct{}, error) {
-			r.By = nameOfKey(ctx)
-			return struct{}{}, g.inner.Thaw(ctx, r)
-		})
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, g.inner.Thaw(ctx, r) })
 	return err
 }
 
@@ -45,7 +42,7 @@ func (g *guard) Freezes(ctx context.Context) ([]lock.Freeze, error) {
 func (g *guard) SetRule(ctx context.Context, r lock.Rule) (lock.Rule, error) {
 	return checkedCall(ctx, g, requirement{role: Admin, scopes: scopeOf(r.Scope)},
 		func(ctx context.Context) (lock.Rule, error) {
-			r.SetBy = nameOfKey(ctx)
+			r.SetBy = lock.CallerFrom(ctx).Name
 			return g.inner.SetRule(ctx, r)
 		})
 }

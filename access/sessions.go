@@ -31,10 +31,7 @@ func (g *guard) CloseSession(ctx context.Context, c lock.CloseSession) error {
 // RevokeSession requires a key for all names, because the session may have leases of any.
 func (g *guard) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.SessionInfo, error) {
 	return checkedCall(ctx, g, requirement{role: Admin, scopes: allNames()},
-		func(ctx context.Context) (lock.SessionInfo, error) {
-			r.RevokedBy = nameOfKey(ctx)
-			return g.inner.RevokeSession(ctx, r)
-		})
+		func(ctx context.Context) (lock.SessionInfo, error) { return g.inner.RevokeSession(ctx, r) })
 }
 
 // Session hides the locks that the key does not cover.

@@ -28,8 +28,7 @@ func (s *spy) RenewSession(ctx context.Context, _ lock.RenewSession) (lock.Sessi
 func (s *spy) CloseSession(ctx context.Context, _ lock.CloseSession) error {
 	return s.wait(ctx, "CloseSession", 0)
 }
-func (s *spy) RevokeSession(ctx context.Context, r lock.RevokeSession) (lock.SessionInfo, error) {
-	s.operator = r.RevokedBy
+func (s *spy) RevokeSession(ctx context.Context, _ lock.RevokeSession) (lock.SessionInfo, error) {
 	return lock.SessionInfo{}, s.wait(ctx, "RevokeSession", 0)
 }
 func (s *spy) Session(ctx context.Context, ref lock.SessionRef) (lock.SessionInfo, error) {
@@ -37,25 +36,6 @@ func (s *spy) Session(ctx context.Context, ref lock.SessionRef) (lock.SessionInf
 }
 func (s *spy) Sessions(ctx context.Context, _ paddock.SessionQuery) (paddock.Page[lock.SessionInfo], error) {
 	return paddock.Page[lock.SessionInfo]{}, s.wait(ctx, "Sessions", 0)
-}
-
-// TestARevocationHasTheNameOfTheKey, whatever the caller says.
-func TestARevocationHasTheNameOfTheKey(t *testing.T) {
-	t.Parallel()
-	s := newSpy()
-	locks, ctx := access.Guard(s, access.Limits{}), withKey(t, access.Admin)
-	key, _ := access.KeyFrom(ctx)
-	for what, revoke := range map[string]func() error{
-		"a lease": func() error { return errOf(locks.Revoke(ctx, lock.Revoke{Name: "a", RevokedBy: "somebody"})) },
-		"a session": func() error {
-			return errOf(locks.RevokeSession(ctx, lock.RevokeSession{Ref: 7, RevokedBy: "somebody"}))
-		},
-	} {
-		s.operator = ""
-		if err := revoke(); err != nil || s.operator != key.Name || key.Name == "" {
-			t.Errorf("%s is revoked by %q, want %q, %v", what, s.operator, key.Name, err)
-		}
-	}
 }
 
 func TestSessionDoesNotRevealForeignLocks(t *testing.T) {

@@ -75,18 +75,28 @@ func hideSteps(ctx context.Context, steps []lock.DeadlockStep) []lock.DeadlockSt
 	return steps
 }
 
-// hideEvents hides the locks of deadlocks that the key in the context does not cover, and their holders.
+// hideEvents hides the locks of deadlocks and of sets that the key in the context does not cover, the holders there,
+// and the names of other keys, see [Key.seesName].
 func hideEvents(ctx context.Context, p paddock.Page[lock.Event]) paddock.Page[lock.Event] {
-	hasCycle := func(e lock.Event) bool { return e.Cycle != "" }
-	if !slices.ContainsFunc(p.Items, hasCycle) {
+	k, known := KeyFrom(ctx)
+	if known && len(k.Prefixes) == 0 {
 		return p
 	}
 	p.Items = slices.Clone(p.Items) // others have them, too
 	for i := range p.Items {
 		e := &p.Items[i]
-		e.Cycle = lock.CycleOf(hideSteps(ctx, e.Cycle.Steps()))
+		e.Cycle, e.Set = lock.CycleOf(hideSteps(ctx, e.Cycle.Steps())), hideNames(ctx, e.Set)
+		if !known || !k.seesName(e) {
+			e.Caller.Name = e.Caller.KeyID
+		}
 	}
 	return p
+}
+
+// seesName reports whether a reader with the key, which has prefixes, sees the name of the key that caused the event, and
+// not just its id: an operator sees all names, and all readers see that of an operator.
+func (k Key) seesName(e *lock.Event) bool {
+	return k.Role == Admin || k.ID == e.Caller.KeyID || e.Kind.ByOperator()
 }
 
 func namesOf(cycle []lock.DeadlockStep) []string {

@@ -951,7 +951,10 @@ type DeadlockStep struct {
 type Event struct {
 	At time.Time `json:"at"`
 
-	// By The name of the operator's API key. Present on `frozen`, `thawed` and `opened`, in a service with API keys.
+	// By The name of the API key whose call caused the event; of `granted`, of the call that asked for the lock.
+	// Absent in a service without API keys, and on what no call caused: `expired`, `suspected`, and a `dequeued`
+	// or `withdrawn` by time. A key with prefixes that is not `admin` sees the id of another key in its place,
+	// except on `revoked`, `frozen`, `thawed` and `opened`.
 	By *string `json:"by,omitempty"`
 
 	// Cycle The circle of waiting calls that was broken, if the `reason` of a `dequeued` event is `deadlock`: this waiter
@@ -998,9 +1001,16 @@ type Event struct {
 	Reason   *string `json:"reason,omitempty"`
 	Revision int64   `json:"revision"`
 
-	// RevokedBy The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys.
-	RevokedBy *string `json:"revoked_by,omitempty"`
-	Slot      int     `json:"slot"`
+	// Session The session of the lease or the waiter. Absent if it has none.
+	Session *SessionRef `json:"session,omitempty"`
+
+	// Set The names of all locks that were acquired together, or are waited for together, in byte order, this one
+	// included. Absent if it is the only one. A name that the API key does not cover is shown as `(not covered)`.
+	//
+	//
+	// Example: ["accounts:17","accounts:42"]
+	Set  SetNames `json:"set,omitempty"`
+	Slot int      `json:"slot"`
 
 	// Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
 	// lease has one slot.
@@ -1008,6 +1018,10 @@ type Event struct {
 	//
 	// Example: [1,2,5]
 	Slots Slots `json:"slots,omitempty"`
+
+	// TraceID The trace id of the call that `by` is about, from its `traceparent` header (W3C Trace Context). Absent if it
+	// had none.
+	TraceID *string `json:"trace_id,omitempty"`
 
 	// Until On `released`: when the lock opens again, if the release has closed it. On `frozen`: when the freeze ends by
 	// itself, if it does.

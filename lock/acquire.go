@@ -45,7 +45,6 @@ type Acquire struct {
 
 	// Services set these before Apply. They are zero in a request.
 	TaskScope    string     // the id of the API key: tasks of different keys are different
-	Key          string     // the name of the API key: MaxLeases of a Rule is per key
 	Attachment   Attachment // the waiting call
 	Replica      Replica    // the replica that serves it
 	GeneratedID  bool       // LeaseID was generated for this call: no lease has ever had it
@@ -415,19 +414,19 @@ func (d *decider) grantTo(a Acquire) []Lease {
 	}
 	set := d.set()
 	d.grantEach(d.locks, modes, func(i int, token Token) Token {
-		want := a.newLease(a.Locks[i], set)
+		want := a.newLease(a.Locks[i], set, d.view.Caller)
 		want.Token = token
-		leases[i] = d.locks[i].grant(want, a.Locks[i], 0)
+		leases[i] = d.locks[i].grant(want, a.Locks[i], 0, d.view.Caller)
 		return leases[i].Token
 	})
 	return leases
 }
 
-// newLease returns the requested lease of the lock m.
-func (a Acquire) newLease(m Member, set []string) Lease {
+// newLease returns the lease of the lock m that the caller has requested.
+func (a Acquire) newLease(m Member, set []string, by Caller) Lease {
 	key := ""
 	if a.counted {
-		key = a.Key
+		key = by.Name
 	}
 	return Lease{
 		ID: a.LeaseID, Key: key, Name: m.Name, Mode: m.Mode, Holder: a.Holder, TTL: a.TTL, Grace: a.Grace,
@@ -452,10 +451,10 @@ func (d *decider) enqueue(a Acquire) Decision {
 	set, waiters := d.set(), make([]Waiter, len(d.locks))
 	for i, m := range a.Locks {
 		s := d.locks[i]
-		l := a.newLease(m, set)
-		s.emit(Event{Kind: Queued, Place: s.record.Revision + 1}, l)
+		l := a.newLease(m, set, d.view.Caller)
+		s.emit(Event{Kind: Queued, Place: s.record.Revision + 1, Caller: d.view.Caller}, l)
 		w := Waiter{Place: s.record.Revision, Lease: l, Capacity: m.Capacity, Permits: m.Permits, Once: a.Once, JoinedAt: s.now}
-		if a.Wait > 0 {
+		if w.Caller = d.view.Caller; a.Wait > 0 {
 			w = a.attachTo(w, s.now)
 		}
 		queue := make([]*Waiter, len(s.record.Queue)+1)
@@ -474,6 +473,7 @@ func (d *decider) enqueue(a Acquire) Decision {
 func (d *decider) resumeWait(a Acquire, waiters []Waiter) Decision {
 	for i, s := range d.locks {
 		waiters[i] = a.attachTo(waiters[i], s.now)
+		waiters[i].Caller = d.view.Caller
 	}
 	if leases, ok := d.promoteNow(waiters); ok {
 		return d.finishWithLeases(d.claim(leases, a.Attachment), false)

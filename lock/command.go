@@ -68,10 +68,12 @@ func (t Traits) Refs(names []string) []LeaseRef {
 
 // A View is the input of a decision.
 type View struct {
-	Now   time.Time          // the database's clock, or a little less
-	Self  Replica            // the replica that decides; it knows which of its own waiters are attached
-	Locks []Record           // those of Names, in the same order. The sessions of their leases were read after them
-	Ended map[LeaseRef]Event // the end events of the leases of [Traits.Refs] that have ended
+	Now time.Time // the database's clock, or a little less
+	// Caller made the call that the command is of; zero if there is none.
+	Caller Caller
+	Self   Replica            // the replica that decides; it knows which of its own waiters are attached
+	Locks  []Record           // those of Names, in the same order. The sessions of their leases were read after them
+	Ended  map[LeaseRef]Event // the end events of the leases of [Traits.Refs] that have ended
 	// GrantsPausedUntil: no lease is granted before this instant, because the database may have lost leases that are
 	// still in use. Existing leases can be renewed and released.
 	GrantsPausedUntil time.Time

@@ -59,7 +59,7 @@ func (b BreakDeadlock) Apply(v View) Decision {
 	for _, s := range d.locks {
 		if w, waits := s.waiter(b.LeaseID); waits && w.Attachment == b.Attachment {
 			s.removeWaiter(w.Lease.ID)
-			s.emit(Event{Kind: Dequeued, Place: w.Place, Reason: reasonDeadlock, Cycle: cycle}, w.Lease)
+			s.emit(Event{Kind: Dequeued, Place: w.Place, Reason: reasonDeadlock, Cycle: cycle, Caller: w.Caller}, w.Lease)
 		}
 	}
 	d.promote()

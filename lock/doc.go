@@ -131,8 +131,8 @@
 //
 // A file refers to files of its own line and of the lines before it.
 //
-//   - What there is: slots.go, lease.go, member.go, task.go, session.go, closing.go, record.go, event.go, cycle.go, errors.go,
-//     bounds.go, context.go.
+//   - What there is: caller.go, slots.go, lease.go, member.go, task.go, session.go, closing.go, record.go, event.go, cycle.go,
+//     errors.go, bounds.go, context.go.
 //   - What operators declare: scope.go, tree.go, freeze.go, rule.go, policy.go.
 //   - What is asked, and what is answered: set.go, command.go.
 //   - One lock while a command is decided: state.go changes it and emits events, queue.go says whose turn it is.

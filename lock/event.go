@@ -56,6 +56,9 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
+// ByOperator reports whether an operator causes the events of this kind.
+func (k Kind) ByOperator() bool { return k == Revoked || k == Frozen || k == Thawed || k == Opened }
+
 // KindOf returns the Kind whose name on the wire is name, zero if there is none.
 func KindOf(name string) Kind {
 	for k := Granted; int(k) < len(kindNames); k++ {
@@ -89,10 +92,14 @@ type Event struct {
 	Reason string // of Revoked, Dequeued, Withdrawn, Frozen and Opened; in Refused, what refused the token
 	// Until is when the lock opens again, in a Released that has closed it, or when a freeze ends by itself, in Frozen.
 	Until time.Time
-	// By is the name of the API key of the operator, in Frozen, Thawed and Opened. It is empty in a service without keys.
-	By string
-	// RevokedBy is the name of the API key that revoked the lease, in Revoked. It is empty in a service without keys.
-	RevokedBy string
+	// Caller is that of the call that caused the event; of a grant, the call that asked for the lock. It is zero for what
+	// time or the service did.
+	Caller Caller
+	// Session is that of the lease or the waiter, zero for none.
+	Session SessionRef
+	// Set names the locks that were asked for together, in order; nil if the lock was asked for alone. It is shared, so
+	// never modify it in place.
+	Set []string
 	// Ref identifies the lease that ended, in Released, Expired and the first Revoked. In Dequeued, it identifies the
 	// request whose place a Release has removed. It is zero in all other events.
 	Ref LeaseRef
@@ -131,11 +138,11 @@ func (e Event) Explanation() string {
 	case e.Kind == Released && !e.Until.IsZero():
 		return "closed until " + e.Until.UTC().Format(time.RFC3339)
 	case e.Kind == Frozen && !e.Until.IsZero():
-		return withAuthor(e.Reason+", until "+e.Until.UTC().Format(time.RFC3339), e.Kind, e.By)
-	case e.Kind == Frozen, e.Kind == Thawed, e.Kind == Opened:
-		return withAuthor(e.Reason, e.Kind, e.By)
+		return withAuthor(e.Reason+", until "+e.Until.UTC().Format(time.RFC3339), e.Kind, e.Caller.Name)
+	case e.Kind.ByOperator():
+		return withAuthor(e.Reason, e.Kind, e.Caller.Name)
 	case e.Kind != Refused:
-		return withAuthor(e.Reason, Revoked, e.RevokedBy)
+		return e.Reason
 	}
 	text := "after the end of its lease"
 	if e.Late > 0 {
@@ -149,6 +156,14 @@ func (e Event) Explanation() string {
 		text += "; " + e.Reason
 	}
 	return text
+}
+
+// RevokedBy returns the name of the API key that revoked the lease, in Revoked; otherwise it is empty.
+func (e Event) RevokedBy() string {
+	if e.Kind != Revoked {
+		return ""
+	}
+	return e.Caller.Name
 }
 
 // withAuthor returns the reason with the name of the key that has done it, if there is one.

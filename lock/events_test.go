@@ -45,6 +45,7 @@ func (s *eventChecker) add(events []lock.Event, now lock.Record) error {
 func (s *eventChecker) apply(e lock.Event) error {
 	key := leaseKey{e.Slot, e.Token}
 	granted, held := s.holds[key]
+	again := false // the rest of the grace of a revoked lease is skipped, which is of no session any more
 	switch e.Kind {
 	case lock.Queued:
 		if e.Place != e.Revision {
@@ -53,6 +54,8 @@ func (s *eventChecker) apply(e lock.Event) error {
 		s.queue = append(s.queue, e.Place)
 	case lock.Dequeued:
 		return s.removePlace(e.Place)
+	case lock.Frozen, lock.Thawed:
+		return nil
 	case lock.Granted:
 		return s.grant(key, e)
 	case lock.Opened:
@@ -66,7 +69,8 @@ func (s *eventChecker) apply(e lock.Event) error {
 		}
 		return nil
 	case lock.Revoked:
-		if before, again := s.revoked[key]; again && !held { // the rest of the grace is skipped
+		if before, was := s.revoked[key]; was && !held {
+			again = true
 			delete(s.revoked, key)
 			granted, held = before, true
 		} else {
@@ -74,7 +78,8 @@ func (s *eventChecker) apply(e lock.Event) error {
 		}
 		fallthrough
 	default:
-		if !held || granted.Holder != e.Holder || granted.Mode != e.Mode || granted.Slots != e.Slots {
+		if !held || granted.Holder != e.Holder || granted.Mode != e.Mode || granted.Slots != e.Slots ||
+			!slices.Equal(granted.Set, e.Set) || e.Session != granted.Session && !again {
 			return fmt.Errorf("no such lease in %v", s.holds)
 		}
 		if e.Kind == lock.MetadataUpdated || e.Kind == lock.Suspected {

@@ -33,7 +33,6 @@ func (r FreezeRequest) Resolve() (FreezeRequest, error) {
 // A ThawRequest asks for the end of a [Freeze].
 type ThawRequest struct {
 	Scope Scope
-	By    string // as in a FreezeRequest
 }
 
 // A Freeze stops new grants of the locks of its scope, for maintenance: leases can be renewed and released, and waiters

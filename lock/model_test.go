@@ -31,6 +31,7 @@ type model struct {
 	record  lock.Record
 	now     time.Time
 	self    lock.Replica               // the deciding replica
+	by      lock.Caller                // who makes the calls
 	silent  map[lock.Replica]time.Time // dead replicas, since when
 	calls   lock.Attachment            // number of waiting calls
 	token   lock.Token
@@ -73,6 +74,7 @@ func (w *model) do(cmd lock.Command) lock.Decision {
 	x.Decision = cmd.Apply(
 		lock.View{
 			Now:               w.now,
+			Caller:            w.by,
 			Self:              w.self,
 			Locks:             []lock.Record{x.given},
 			Ended:             w.ended,

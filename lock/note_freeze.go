@@ -5,7 +5,6 @@ package lock
 type NoteFreeze struct {
 	Freeze Freeze
 	Thawed bool
-	By     string // the name of the API key of the caller
 }
 
 // Names returns the scope.
@@ -21,9 +20,9 @@ func (n NoteFreeze) In(*Policy) (Command, error) { return n, nil }
 func (n NoteFreeze) Apply(v View) Decision {
 	d := begin(v, nil)
 	d.applyTime()
-	e := Event{Kind: Frozen, Reason: n.Freeze.Reason, Until: n.Freeze.Until, By: n.By}
+	e := Event{Kind: Frozen, Reason: n.Freeze.Reason, Until: n.Freeze.Until, Caller: v.Caller}
 	if n.Thawed {
-		e = Event{Kind: Thawed, By: n.By}
+		e = Event{Kind: Thawed, Caller: v.Caller}
 	}
 	d.locks[0].emit(e, Lease{Mode: Exclusive})
 	return d.finish(nil)

@@ -134,7 +134,7 @@ func (s *lockState) grantWaiter(w Waiter, token Token) (*Waiter, bool) {
 	if w.GrantedUnclaimed {
 		want.ClaimDeadline = s.begin.Add(ClaimTimeout)
 	}
-	s.grant(want, w.Member(), w.Place)
+	s.grant(want, w.Member(), w.Place, w.Caller)
 	s.promoted = append(s.promoted, w)
 	return &w, w.GrantedUnclaimed
 }

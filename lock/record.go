@@ -36,6 +36,8 @@ type Waiter struct {
 	Once     bool  // as in the Acquire
 	JoinedAt time.Time
 
+	Caller Caller // who made the call that waits, or that waited last
+
 	// The waiting call. A waiter is attached while its call waits and its replica is alive. A detached waiter keeps
 	// its place until KeptUntil and is skipped.
 	Attachment Attachment // zero: none

@@ -405,8 +405,8 @@ func graceLeft(locks []*lockState, id LeaseID) time.Duration {
 func errEnded(e Event) *Error {
 	what := map[Kind]string{Released: "was released", Expired: "expired", Revoked: "has ended"}[e.Kind]
 	return &Error{
-		Code: ErrLeaseLost, Ended: e.Kind, EndedAt: e.At, Reason: e.Reason, RevokedBy: e.RevokedBy, Token: e.Token,
-		Detail: "The lease " + what + ". " + revocation(e.Kind, e.Reason, e.RevokedBy) +
+		Code: ErrLeaseLost, Ended: e.Kind, EndedAt: e.At, Reason: e.Reason, RevokedBy: e.RevokedBy(), Token: e.Token,
+		Detail: "The lease " + what + ". " + revocation(e.Kind, e.Reason, e.RevokedBy()) +
 			"Stop the work; to continue, acquire with a new lease_id and use the new token.",
 	}
 }

@@ -102,7 +102,7 @@ func (s *lockState) renew(l Lease, r Renew) (Lease, error) {
 	}
 	s.replaceLease(l)
 	if updates {
-		s.emit(Event{Kind: MetadataUpdated}, l)
+		s.emit(Event{Kind: MetadataUpdated, Caller: s.view.Caller}, l)
 	}
 	return l, nil
 }
@@ -184,7 +184,7 @@ func (d *decider) checkCloses(r Release) error {
 func (r Release) release(s *lockState, id LeaseID) error {
 	if l, ok := s.lease(id); ok {
 		closed := r.closes(s, l)
-		s.endLease(l, Event{Kind: Released, Until: closed.Until})
+		s.endLease(l, Event{Kind: Released, Until: closed.Until, Caller: s.view.Caller})
 		if closed != (Closure{}) {
 			s.record.Closed = &closed
 		}

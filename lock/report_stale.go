@@ -54,7 +54,7 @@ func (r ReportStale) Apply(v View) Decision {
 			Detail: fmt.Sprintf("Token %d is current: its lease has not ended, so there is nothing to record. "+
 				"Check name and fencing_token, and how the resource compares tokens.", r.Token)})
 	}
-	e := Event{Kind: Refused, Reason: r.Where, Newest: s.record.Token}
+	e := Event{Kind: Refused, Reason: r.Where, Newest: s.record.Token, Caller: s.view.Caller}
 	if !r.Lease.EndedAt.IsZero() {
 		e.Late = max(s.now.Sub(r.Lease.EndedAt), 0)
 	}
@@ -83,7 +83,7 @@ type Hold struct {
 	EndedAt time.Time
 	End     Kind   // Released, Expired, Revoked or Withdrawn; zero while no end is known
 	Reason  string // of a Revoked or Withdrawn end
-	// RevokedBy is as that of an Event.
+	// RevokedBy is the name of the API key that revoked the lease; empty in a service without keys.
 	RevokedBy string
 }
 

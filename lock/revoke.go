@@ -28,7 +28,6 @@ type Revoke struct {
 	AcquiredAt time.Time // of the lease, as in its LeaseInfo; zero: any
 	Reason     string    // for people: 1 to MaxReasonLength characters
 	SkipGrace  bool      // end the grace at once
-	RevokedBy  string    // the name of the API key of the caller, which package access sets; no request has it
 
 	// Of a Decision's FollowUp, never of a request: the leases of the set that is left, which includes Name, are revoked; and
 	// whether leases have been revoked before.
@@ -107,7 +106,7 @@ func (r Revoke) Apply(v View) Decision {
 func (s *lockState) open(r Revoke) {
 	done := Lease{Mode: Exclusive, Holder: s.record.Closed.Holder, Token: s.record.Token}
 	s.record.Closed, s.record.LastEnd, s.madeRoom = nil, Revoked, true // so a repeated Revoke succeeds
-	s.emit(Event{Kind: Opened, Reason: r.Reason, By: r.RevokedBy}, done)
+	s.emit(Event{Kind: Opened, Reason: r.Reason, Caller: s.view.Caller}, done)
 }
 
 // revokeSet ends the lease at each lock of its set.
@@ -130,17 +129,19 @@ func (s *lockState) revokeAlone(l Lease, r Revoke) {
 // revoke ends the lease, and its grace if r skips it.
 func (s *lockState) revoke(l Lease, r Revoke) {
 	revoked := l.revokedAt(s.now)
+	e := Event{Kind: Revoked, Reason: r.Reason, Caller: s.view.Caller, Session: l.Session}
 	switch {
 	case l.Revoked() && r.SkipGrace:
 		s.removeLease(l)
-		s.emit(Event{Kind: Revoked, Reason: r.Reason, RevokedBy: r.RevokedBy}, l)
+		s.emit(e, l)
 	case l.Revoked():
 	case r.SkipGrace || s.isUndelivered(l) || !s.now.Before(revoked.EndsAt()):
-		s.endLease(l, Event{Kind: Revoked, Reason: r.Reason, RevokedBy: r.RevokedBy})
+		s.endLease(l, e)
 	default:
 		s.replaceLease(revoked)
 		s.noteEnd(revoked, Revoked)
-		s.emit(Event{Kind: Revoked, Reason: r.Reason, RevokedBy: r.RevokedBy, Ref: RefOf(s.record.Name, l.ID)}, revoked)
+		e.Ref = RefOf(s.record.Name, l.ID)
+		s.emit(e, revoked)
 	}
 }
 
@@ -157,7 +158,7 @@ type EndSession struct {
 	Ref       SessionRef
 	How       Kind // as Session.Ended
 	Reason    string
-	RevokedBy string
+	By        Caller // who has ended the session
 	SkipGrace bool
 	Set       []string // of a Decision's FollowUp: the leases and places of this set, which includes Name, are ended
 }
@@ -174,6 +175,7 @@ func (e EndSession) In(*Policy) (Command, error) { return e, nil }
 // Apply ends the session's leases and places of the lock. Those of an expired session end by time alone. Those of a
 // set are ended together with the rest of the set.
 func (e EndSession) Apply(v View) Decision {
+	v.Caller = e.By
 	d := begin(v, nil)
 	d.applyTime()
 	if e.How == Expired {
@@ -222,9 +224,9 @@ func (d *decider) endLeaseOf(e EndSession, id LeaseID) {
 			s.ousted = append(s.ousted, Waiter{Place: l.Place, Lease: l, Attachment: l.Attachment})
 		}
 		if e.How == Revoked {
-			s.revoke(l, Revoke{Reason: e.Reason, RevokedBy: e.RevokedBy, SkipGrace: e.SkipGrace})
+			s.revoke(l, Revoke{Reason: e.Reason, SkipGrace: e.SkipGrace})
 		} else {
-			s.endLease(l, Event{Kind: Released, Reason: reasonSessionClosed})
+			s.endLease(l, Event{Kind: Released, Reason: reasonSessionClosed, Caller: s.view.Caller})
 		}
 	}
 }

@@ -184,7 +184,8 @@ func TestAKeyThatHasTooManyLeases(t *testing.T) {
 	t.Parallel()
 	m := newModel(t)
 	m.policy.Rules = map[lock.Scope]lock.Rule{"jobs:": {Scope: "jobs:", MaxLeases: 1}}
-	a := acquire(1, func(a *lock.Acquire) { a.Key = "team" })
+	m.by.Name = "team"
+	a := acquire(1)
 	if l := leaseOf(m.must(a)); l.Key != "team" {
 		t.Errorf("the lease is of the key %q", l.Key)
 	}
@@ -197,7 +198,7 @@ func TestAKeyThatHasTooManyLeases(t *testing.T) {
 	}
 	m.policy.Rules = nil
 	m.must(release(1))
-	if l := leaseOf(m.must(acquire(3, func(a *lock.Acquire) { a.Key = "team" }))); l.Key != "" {
+	if l := leaseOf(m.must(acquire(3))); l.Key != "" {
 		t.Errorf("without a rule the lease is of the key %q", l.Key)
 	}
 }

@@ -75,7 +75,7 @@ type Session struct {
 	Ended     Kind // Released if its holder has closed it, Expired or Revoked; zero while it is open
 	EndedAt   time.Time
 	Reason    string // of a revocation
-	RevokedBy string // the name of the API key that revoked the session; empty in a service without keys
+	EndedBy   Caller // who closed or revoked it
 	SkipGrace bool   // the revocation has skipped the grace
 	// Cells are the cells in which the session is used, in a service of several; a row of each of them has all of them.
 	Cells CellSet
@@ -132,9 +132,17 @@ func (s Session) errLost(now time.Time) *Error {
 		how, at = Expired, s.EndsAt()
 	}
 	what := map[Kind]string{Released: "was closed", Expired: "expired", Revoked: "ended"}[how]
-	return &Error{Code: ErrSessionLost, Ended: how, EndedAt: at, Reason: s.Reason, RevokedBy: s.RevokedBy, GraceLeft: s.graceLeft(now), Detail: fmt.Sprintf(
+	return &Error{Code: ErrSessionLost, Ended: how, EndedAt: at, Reason: s.Reason, RevokedBy: s.revokedBy(), GraceLeft: s.graceLeft(now), Detail: fmt.Sprintf(
 		"The session %s %d ms ago, and its leases end with it. %sStop the work; to continue, open a session with a new session_id.",
-		what, max(now.Sub(at), 0).Milliseconds(), revocation(how, s.Reason, s.RevokedBy))}
+		what, max(now.Sub(at), 0).Milliseconds(), revocation(how, s.Reason, s.revokedBy()))}
+}
+
+// revokedBy returns the name of the API key that revoked the session; empty for none.
+func (s *Session) revokedBy() string {
+	if s.Ended != Revoked {
+		return ""
+	}
+	return s.EndedBy.Name
 }
 
 // graceLeft returns how long the grace of a revoked session still keeps others from its locks.
@@ -189,7 +197,7 @@ type SessionInfo struct {
 	Ended     Kind          // see Session; Expired also if the end is not recorded yet
 	EndedAt   time.Time
 	Reason    string
-	RevokedBy string
+	RevokedBy string    // the name of the API key that revoked it; empty in a service without keys
 	AsOf      time.Time // on the database's clock
 	Cells     CellSet   // see Session
 	Leases    int       // their number, and that of places in queues
@@ -233,7 +241,7 @@ func (s Session) Info(now time.Time) SessionInfo {
 	return SessionInfo{
 		Ref: s.ID.Ref(), Holder: s.Holder, TTL: s.TTL, Grace: s.Grace, Metadata: s.Metadata, OpenedAt: s.OpenedAt,
 		ExpiresAt: s.ExpiresAt, Remaining: max(s.ExpiresAt.Sub(now), 0), Ended: s.Ended, EndedAt: s.EndedAt, Reason: s.Reason,
-		RevokedBy: s.RevokedBy,
+		RevokedBy: s.revokedBy(),
 		AsOf:      now, Cells: s.Cells,
 	}
 }
@@ -334,6 +342,7 @@ func (r RenewSession) Change(s *Session, now time.Time) (Session, bool, error) {
 // holder's.
 type CloseSession struct {
 	ID SessionID
+	By Caller // services set it
 }
 
 // Resolve returns c, or an ErrInvalid error that names the invalid field.
@@ -350,7 +359,9 @@ func (c CloseSession) Change(s *Session, now time.Time) (Session, bool, error) {
 	if err := s.usable(c.ID, now); err != nil {
 		return Session{}, false, err
 	}
-	return s.end(Released, now), true, nil
+	after := s.end(Released, now)
+	after.EndedBy = c.By
+	return after, true, nil
 }
 
 // RevokeSession ends a session, its leases and its places in queues, on behalf of an operator. The leases are revoked
@@ -359,7 +370,7 @@ type RevokeSession struct {
 	Ref       SessionRef
 	Reason    string // for people: 1 to MaxReasonLength characters
 	SkipGrace bool
-	RevokedBy string // as that of a Revoke
+	By        Caller // services set it
 }
 
 // Resolve returns r, or an ErrInvalid error that names the invalid field.
@@ -384,7 +395,7 @@ func (r RevokeSession) Change(s *Session, now time.Time) (Session, bool, error) 
 		return Session{}, false, s.errLost(now)
 	}
 	after := s.end(Revoked, now)
-	after.Reason, after.RevokedBy, after.SkipGrace = r.Reason, r.RevokedBy, r.SkipGrace
+	after.Reason, after.EndedBy, after.SkipGrace = r.Reason, r.By, r.SkipGrace
 	return after, true, nil
 }
 

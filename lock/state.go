@@ -154,8 +154,8 @@ func (s *lockState) endDue() {
 }
 
 // grant adds the lease want of what m asks for, which must be compatible. It draws a token unless want has one. place is
-// that of the waiter, or zero if it did not wait.
-func (s *lockState) grant(want Lease, m Member, place int64) Lease {
+// that of the waiter, or zero if it did not wait; by is who made the call.
+func (s *lockState) grant(want Lease, m Member, place int64, by Caller) Lease {
 	l := s.view.Policy.within(want).startedAt(s.begin)
 	if l.Place = place; l.Unclaimed() && l.Session == 0 {
 		l.ExpiresAt = l.ClaimDeadline
@@ -172,7 +172,7 @@ func (s *lockState) grant(want Lease, m Member, place int64) Lease {
 	s.record.Closed = nil
 	s.record.Leases = append(slices.Clone(s.record.Leases), l)
 	s.record.Token, s.record.LastEnd = max(s.record.Token, l.Token), 0 // readers may join an earlier token than one below
-	s.emit(Event{Kind: Granted, Place: place}, l)
+	s.emit(Event{Kind: Granted, Place: place, Caller: by}, l)
 	return l
 }
 
@@ -254,7 +254,11 @@ func (s *lockState) withdraw(l Lease, reason string, place int64) {
 		w.GrantedUnclaimed = false
 		s.replaceWaiter(w)
 	}
-	s.emit(Event{Kind: Withdrawn, Reason: reason, Place: place}, l)
+	e := Event{Kind: Withdrawn, Reason: reason, Place: place}
+	if reason != ReasonUnclaimed {
+		e.Caller = s.view.Caller
+	}
+	s.emit(e, l)
 }
 
 // removeEnded removes the lease and records how it ended. If this decision granted it, its waiter is not notified.
@@ -338,9 +342,15 @@ func (s *lockState) detach(w Waiter) time.Duration {
 }
 
 func (s *lockState) emitDequeued(w Waiter, reason string) {
-	e := Event{Kind: Dequeued, Place: w.Place, Reason: reason}
-	if reason == reasonPlaceReleased {
+	e := Event{Kind: Dequeued, Place: w.Place, Reason: reason, Caller: w.Caller}
+	switch reason {
+	case reasonPlaceReleased:
 		e.Ref = RefOf(s.record.Name, w.Lease.ID) // so that a repeated Release succeeds
+		e.Caller = s.view.Caller
+	case reasonSessionClosed, reasonSessionRevoked:
+		e.Caller = s.view.Caller
+	case reasonSessionExpired, reasonPlaceLapsed:
+		e.Caller = Caller{}
 	}
 	s.emit(e, w.Lease)
 }
@@ -356,5 +366,8 @@ func (s *lockState) emit(e Event, l Lease) {
 	}
 	e.At, e.Name, e.Revision = s.now, s.record.Name, s.record.Revision
 	e.Slot, e.Slots, e.Mode, e.Holder, e.Token = l.Slot, l.Slots, l.Mode, l.Holder, l.Token
+	if e.Session = cmp.Or(e.Session, l.Session); l.Set != nil {
+		e.Set = l.together()
+	}
 	s.events = append(s.events, e)
 }

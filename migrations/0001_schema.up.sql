@@ -121,7 +121,9 @@ create table paddock.sessions (
     cleared        boolean     not null default false,
     holder         text        not null,
     reason         text        not null default '',
-    revoked_by     text        not null default '',
+    ended_by       text        not null default '',
+    ended_by_id    text        not null default '',
+    ended_in       text        not null default '',
     metadata       text,
     constraint sessions_can_be_read check (
         greatest(ttl_ms, left_ms, grace_ms, revoked_leases) <= 9007199254740991
@@ -148,7 +150,9 @@ comment on column paddock.sessions.cleared is 'It has ended, and no lease and no
 comment on column paddock.sessions.reason is 'Why an operator ended it.';
 comment on column paddock.sessions.revoked_leases is
     'How many of its leases were revoked one by one; more by a million after each fail-over in which leases may have been lost.';
-comment on column paddock.sessions.revoked_by is 'The name of the API key of that operator; empty in a service without keys.';
+comment on column paddock.sessions.ended_by is 'The name of the API key that closed or revoked it; empty in a service without keys.';
+comment on column paddock.sessions.ended_by_id is 'The id of that key.';
+comment on column paddock.sessions.ended_in is 'The trace id of the call that closed or revoked it; empty if it was not traced.';
 comment on column paddock.sessions.cells is
     'The cells that use the session: bit n is the one at position n. Negative: it is only registered here. 0: there are no cells.';
 comment on column paddock.sessions.metadata is 'The text of the metadata: PostgreSQL cannot read some JSON.';
@@ -243,8 +247,8 @@ comment on table paddock.event_batches is 'The events of one commit. To read it,
 comment on column paddock.event_batches.entries is
     'One element for each lock: its name, the row with its event before these or 0, and its events. An event is its number '
     '(its id is 4096 times that of the row, plus the number), slot, revision, kind, mode, holder, token, place, reason, '
-    'and by how many microseconds it is later than the row; a refusal, a deadlock, the name of the API key that revoked, '
-    'and the slots of several permits follow. A token that the row grants is negative: it counts back from '
+    'and by how many microseconds it is later than the row. As far as it has them, these follow: name and id of the API key '
+    'that caused it, its session, its set, its trace; and what a refusal, a deadlock, several permits or a freeze have. A token that the row grants is negative: it counts back from '
     '256 times the next row''s id.';
 
 -- CACHE 1, because sessions would hand out cached numbers late. At the maximum, 256 times the id is the greatest
@@ -415,15 +419,19 @@ select b.id * 4096 + (e.event ->> 0)::bigint as id,
        e.event ->> 5 as holder,
        (array['exclusive', 'shared', 'permit'])[(e.event ->> 4)::integer] as mode,
        (e.event ->> 1)::integer as slot,
-       coalesce(string_to_array(e.event ->> 15, ' ')::integer[], array[(e.event ->> 1)::integer]) as slots,
+       coalesce(string_to_array(nullif(e.event ->> 19, ''), ' ')::integer[], array[(e.event ->> 1)::integer]) as slots,
        (e.event ->> 7)::bigint as place,
        e.event ->> 8 as reason,
-       (e.event ->> 10)::bigint + case when (e.event ->> 10)::bigint < 0 then (b.id + 1) * 256 else 0 end as newest_token,
-       nullif((e.event ->> 11)::bigint, 0) * interval '1 microsecond' as late,
-       nullif(e.event ->> 12, '') as held_by,
-       case when (e.event ->> 3)::integer = 4 then e.event ->> 14 end as revoked_by,
-       case when (e.event ->> 3)::integer <> 4 then e.event ->> 14 end as by,
-       timestamptz '1970-01-01 00:00:00+00' + (e.event ->> 16)::bigint * interval '1 microsecond' as until
+       nullif(e.event ->> 10, '') as by,
+       nullif(e.event ->> 11, '') as by_id,
+       lpad(to_hex(nullif((e.event ->> 12)::bigint, 0)), 16, '0') as session,
+       string_to_array(nullif(e.event ->> 13, ''), ' ') as set,
+       nullif(e.event ->> 14, '') as trace_id,
+       case when (e.event ->> 3)::integer = 9
+            then (e.event ->> 15)::bigint + case when (e.event ->> 15)::bigint < 0 then (b.id + 1) * 256 else 0 end end as newest_token,
+       nullif((e.event ->> 16)::bigint, 0) * interval '1 microsecond' as late,
+       nullif(e.event ->> 17, '') as held_by,
+       timestamptz '1970-01-01 00:00:00+00' + nullif((e.event ->> 20)::bigint, 0) * interval '1 microsecond' as until
 from paddock.event_batches b
 cross join lateral unnest(b.entries) as n (entry)
 cross join lateral json_array_elements(n.entry) with ordinality as e (event, ord)
@@ -435,9 +443,13 @@ comment on column paddock.history.place is 'The place in the queue, if the event
 comment on column paddock.history.newest_token is 'The newest token of the lock when a token was refused.';
 comment on column paddock.history.late is 'How long before the refusal the lease of the refused token had ended.';
 comment on column paddock.history.held_by is 'Who held the lock when the token was refused.';
-comment on column paddock.history.by is 'The name of the API key that froze, thawed or opened the lock.';
+comment on column paddock.history.by is
+    'The name of the API key whose call caused the event; null for what time did, and in a service without keys.';
+comment on column paddock.history.by_id is 'The id of that key.';
+comment on column paddock.history.session is 'The session of the lease or the waiter; null for none.';
+comment on column paddock.history.set is 'The locks that were asked for together; null for one alone.';
+comment on column paddock.history.trace_id is 'The trace id of the call that caused the event; null if it was not traced.';
 comment on column paddock.history.until is 'When the lock opens that was closed, or when a freeze ends.';
-comment on column paddock.history.revoked_by is 'The name of the API key that revoked the lease; null in a service without keys.';
 
 -- Fails a statement. Replicas try again after PD001.
 create function paddock.decided_too_late() returns boolean language plpgsql as $$

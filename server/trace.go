@@ -16,14 +16,27 @@ import (
 )
 
 // startSpan starts the span of a request under /v1/, and returns the request's context with it. Other requests, such
-// as probes, have none.
-func (s *Server) startSpan(r *http.Request) (context.Context, trace.Span) {
-	ctx := r.Context()
-	if s.traces == nil || !strings.HasPrefix(r.URL.Path, "/v1/") {
+// as probes, have none. The events that the request causes have the id of its trace: that of its traceparent header, or
+// that of the span, if it begins a trace that is recorded.
+func (s *Server) startSpan(r *http.Request) (ctx context.Context, span trace.Span) {
+	ctx = r.Context()
+	if !strings.HasPrefix(r.URL.Path, "/v1/") {
 		return ctx, nil
 	}
-	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
-	return s.traces.Tracer(tracing.Scope).Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
+	if r.Header["Traceparent"] != nil {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
+	}
+	of := trace.SpanContextFromContext(ctx)
+	if s.traces != nil {
+		ctx, span = s.traces.Tracer(tracing.Scope).Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
+		if began := span.SpanContext(); began.IsSampled() {
+			of = began
+		}
+	}
+	if of.HasTraceID() {
+		ctx = lock.WithCaller(ctx, lock.Caller{Trace: of.TraceID().String()})
+	}
+	return ctx, span
 }
 
 // recordLocks adds the locks that a body names to the span, if all names are valid.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/lock"
@@ -48,6 +49,36 @@ func TestSpanHasTheLocksOfASet(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.locks, locks); diff != "" || span.Name() != "POST "+c.path {
 			t.Errorf("%s: the span %q has other locks (-want +got): %s", c.path, span.Name(), diff)
+		}
+	}
+}
+
+// TestEventsHaveTheTraceOfTheirCall, whether or not this service records traces; without a valid traceparent, only if it
+// does.
+func TestEventsHaveTheTraceOfTheirCall(t *testing.T) {
+	t.Parallel()
+	const traceID = "0af7651916cd43dd8448eb211c80319c"
+	sampled := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(tracetest.NewSpanRecorder()))
+	for what, c := range map[string]struct {
+		traces trace.TracerProvider
+		header string
+		want   func(id any) bool
+	}{
+		"a trace":                     {nil, "00-" + traceID + "-b7ad6b7169203331-00", func(id any) bool { return id == traceID }},
+		"a trace that is recorded":    {sampled, "00-" + traceID + "-b7ad6b7169203331-01", func(id any) bool { return id == traceID }},
+		"a trace that begins here":    {sampled, "", func(id any) bool { text, ok := id.(string); return ok && len(text) == 32 }},
+		"no trace":                    {nil, "", func(id any) bool { return id == nil }},
+		"a header that is not of one": {nil, "00-" + traceID + "<script>-00", func(id any) bool { return id == nil }},
+	} {
+		s := serve(t, server.Options{Locks: memlock.New().Replica(1), Traces: c.traces})
+		r := s.request(http.MethodPost, acquirePath, `{"holder": "a"}`)
+		if c.header != "" {
+			r.Header.Set("Traceparent", c.header)
+		}
+		s.do(r).want(t, http.StatusCreated, nil)
+		events := s.get("/v1/events").body["events"].([]any)
+		if id := events[0].(map[string]any)["trace_id"]; !c.want(id) {
+			t.Errorf("%s: the trace_id is %v", what, id)
 		}
 	}
 }

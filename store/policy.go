@@ -18,7 +18,7 @@ func (s *Store) Freeze(ctx context.Context, r lock.FreezeRequest) (lock.FreezeSt
 	if err != nil {
 		return lock.FreezeStatus{}, err
 	}
-	if _, err := s.engine.Do(ctx, lock.NoteFreeze{Freeze: f, By: r.By}); err != nil {
+	if _, err := s.engine.Do(ctx, lock.NoteFreeze{Freeze: f}); err != nil {
 		return lock.FreezeStatus{}, database.UnknownOutcome(err)
 	}
 	now, err := s.readPolicy(ctx)
@@ -45,7 +45,7 @@ func (s *Store) Thaw(ctx context.Context, r lock.ThawRequest) error {
 		return err
 	}
 	s.serveWaiters(r.Scope)
-	if _, err = s.engine.Do(ctx, lock.NoteFreeze{Freeze: t.Freeze, Thawed: true, By: r.By}); err != nil {
+	if _, err = s.engine.Do(ctx, lock.NoteFreeze{Freeze: t.Freeze, Thawed: true}); err != nil {
 		return database.UnknownOutcome(err)
 	}
 	return nil

@@ -1,12 +1,24 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
+
+// A keyed service acquires with an API key of that name.
+type keyed struct {
+	paddock.Service
+	key string
+}
+
+func (k keyed) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error) {
+	return k.Service.Acquire(lock.WithCaller(ctx, lock.Caller{Name: k.key, KeyID: k.key}), a)
+}
 
 // TestAKeyHasOnlySoManyLeases in the locks of a rule, on one replica; and another key has its own.
 func TestAKeyHasOnlySoManyLeases(t *testing.T) {
@@ -16,30 +28,26 @@ func TestAKeyHasOnlySoManyLeases(t *testing.T) {
 		_, err := s.SetRule(t.Context(), lock.Rule{Scope: "jobs:", MaxLeases: 2})
 		return err == nil
 	})
-	of := func(name, key string) lock.Acquire {
-		a := acquire(name)
-		a.Key = key
-		return a
-	}
+	team, other := keyed{s, "team"}, keyed{s, "other"}
 	until(t, "the replica knows the rule", func() bool { // half a second
-		g := mustAcquire(t, s, of("jobs:0", "team"))
+		g := mustAcquire(t, team, acquire("jobs:0"))
 		defer mustRelease(t, s, g)
 		return g.Key == "team"
 	})
-	first := of("jobs:1", "team")
-	g := mustAcquire(t, s, first)
-	mustAcquire(t, s, of("jobs:2", "team"))
+	first := acquire("jobs:1")
+	g := mustAcquire(t, team, first)
+	mustAcquire(t, team, acquire("jobs:2"))
 	for range 3 {
-		if _, err := s.Acquire(t.Context(), of("jobs:3", "team")); !errors.Is(err, lock.ErrTooManyLeases) {
+		if _, err := team.Acquire(t.Context(), acquire("jobs:3")); !errors.Is(err, lock.ErrTooManyLeases) {
 			t.Errorf("one lease more: %v", err)
 		}
 	}
-	mustAcquire(t, s, first) // it is found again
-	mustAcquire(t, s, of("jobs:3", "other"))
-	mustAcquire(t, s, of("elsewhere", "team"))
+	mustAcquire(t, team, first) // it is found again
+	mustAcquire(t, other, acquire("jobs:3"))
+	mustAcquire(t, team, acquire("elsewhere"))
 	mustRelease(t, s, g)
 	until(t, "the key has room again", func() bool {
-		_, err := s.Acquire(t.Context(), of("jobs:4", "team"))
+		_, err := team.Acquire(t.Context(), acquire("jobs:4"))
 		return err == nil
 	})
 }

@@ -61,7 +61,7 @@ func (s *Store) prepare(ctx context.Context, a *lock.Acquire) (err error) {
 		a.GeneratedID = true
 		a.LeaseID = lock.LeaseID(uuid.New())
 	}
-	if a.KeyFull, err = s.policy.FullFor(ctx, a.Key, a.Locks); err != nil {
+	if a.KeyFull, err = s.policy.FullFor(ctx, lock.CallerFrom(ctx).Name, a.Locks); err != nil {
 		return err
 	}
 	if ref := a.SessionID.Ref(); ref != 0 {

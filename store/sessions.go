@@ -47,6 +47,7 @@ func (s *Store) CloseSession(ctx context.Context, c lock.CloseSession) (err erro
 	if c, err = c.Resolve(); err != nil {
 		return err
 	}
+	c.By = lock.CallerFrom(ctx)
 	out, err := s.changeSession(ctx, c)
 	if err != nil {
 		return err
@@ -69,6 +70,7 @@ func (s *Store) RevokeSession(ctx context.Context, r lock.RevokeSession) (info l
 	if r, err = r.Resolve(); err != nil {
 		return lock.SessionInfo{}, err
 	}
+	r.By = lock.CallerFrom(ctx)
 	out, err := s.changeSession(ctx, r)
 	if err == nil {
 		err = s.endSession(ctx, out.Session)

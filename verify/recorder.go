@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -354,7 +355,7 @@ func sameEvent(a, b lock.Event) bool {
 		return false
 	}
 	a.At, a.Ref, b.At, b.Ref = time.Time{}, 0, time.Time{}, 0
-	return a == b
+	return reflect.DeepEqual(a, b)
 }
 
 // cursorID returns the id in a cursor, or one of the constants above.

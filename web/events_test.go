@@ -24,7 +24,7 @@ func newLossesFixture() *webtest.Service {
 		fx.Feed.Send(e)
 	}
 	event(time.Hour, lock.Expired, "billing:run", "biller-1", nil)
-	event(time.Hour, lock.Frozen, "billing:", "", func(e *lock.Event) { e.Reason, e.By, e.Token = "migration", "ops", 0 })
+	event(time.Hour, lock.Frozen, "billing:", "", func(e *lock.Event) { e.Reason, e.Caller.Name, e.Token = "migration", "ops", 0 })
 	event(0, lock.Granted, "billing:run", "biller-2", nil)
 	event(0, lock.Refused, "billing:run", "biller-1", func(e *lock.Event) {
 		e.Late, e.HeldBy, e.Newest, e.Reason = 325*time.Millisecond, "biller-2", 9, "ledger"

@@ -138,7 +138,7 @@ func TestLeaseWithoutItsGrantIsInTheTimeline(t *testing.T) {
 	fx.Feed.Send(
 		lock.Event{Name: "n", Kind: lock.Expired, Mode: lock.Shared, Slot: 2, Holder: "old", Token: 1, At: webtest.Noon.Add(-time.Minute)},
 		lock.Event{Name: "n", Kind: lock.Granted, Mode: lock.Exclusive, Holder: "new", Token: 2, At: webtest.Noon.Add(-time.Minute)},
-		lock.Event{Name: "n", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "new", Token: 2, Reason: "<b>", RevokedBy: "ops", At: webtest.Noon.Add(-time.Second)},
+		lock.Event{Name: "n", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "new", Token: 2, Reason: "<b>", Caller: lock.Caller{Name: "ops"}, At: webtest.Noon.Add(-time.Second)},
 	)
 	_, body := get(t, fx, "/ui/locks/n")
 	text := words(body, "timeline")

@@ -63,7 +63,7 @@ func (fx sessionFixture) acquire(a lock.Acquire) {
 
 func (fx sessionFixture) revoke(reason string) {
 	fx.Helper()
-	if _, err := fx.locks.RevokeSession(fx.Context(), lock.RevokeSession{Ref: fx.id.Ref(), Reason: reason, RevokedBy: "ops <anna>"}); err != nil {
+	if _, err := fx.locks.RevokeSession(lock.WithCaller(fx.Context(), lock.Caller{Name: "ops <anna>"}), lock.RevokeSession{Ref: fx.id.Ref(), Reason: reason}); err != nil {
 		fx.Fatal(err)
 	}
 }

@@ -128,5 +128,5 @@ func TestTheKeyThatRevokedIsShown(t *testing.T) {
 	want(exitLeaseLost, "An operator (key ci) revoked it: db-3 is gone. Stop the work", "renew", "n", "--lease-id", uuid.UUID(lease.LeaseID).String())
 	want(exitOK, "db-3 is gone (revoked by ci)", "history", "n")
 	want(exitOK, "db-3 is gone (revoked by ci)", "history", "n", "--at", lease.AcquiredAt.Format(time.RFC3339Nano))
-	want(exitOK, `"revoked_by": "ci"`, "history", "n", "-o", "json")
+	want(exitOK, `"by": "ci"`, "history", "n", "-o", "json")
 }

@@ -194,7 +194,8 @@ func EventOf(e lock.Event) api.Event {
 		ID: e.ID, At: e.At.UTC(), Lock: e.Name, Slot: e.Slot, Slots: slotsOf(e.Slots), Revision: e.Revision,
 		Kind: api.EventKind(e.Kind.String()), Mode: modeOf(e.Mode), Holder: e.Holder,
 		FencingToken: UnlessZero(int64(e.Token)), Place: UnlessZero(e.Place), Reason: UnlessZero(e.Reason),
-		Until: instantOf(e.Until), By: UnlessZero(e.By), RevokedBy: UnlessZero(e.RevokedBy),
+		Until: instantOf(e.Until), By: UnlessZero(e.Caller.Name), TraceID: UnlessZero(e.Caller.Trace),
+		Session: sessionName(e.Session), Set: e.Set,
 		NewestToken: UnlessZero(int64(e.Newest)), LateMs: lateOf(e), HeldBy: UnlessZero(e.HeldBy),
 		Cycle: mapOptional(e.Cycle.Steps(), deadlockStepOf),
 	}
@@ -213,7 +214,9 @@ func ToEvent(e api.Event) lock.Event {
 	return lock.Event{
 		ID: e.ID, At: e.At, Name: e.Lock, Slot: e.Slot, Slots: lock.SlotsOf(e.Slots), Revision: e.Revision, Kind: lock.KindOf(string(e.Kind)),
 		Mode: lock.ModeOf(string(e.Mode)), Holder: e.Holder, Token: lock.Token(ValueOf(e.FencingToken)),
-		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason), RevokedBy: ValueOf(e.RevokedBy), Until: ValueOf(e.Until), By: ValueOf(e.By),
+		Place: ValueOf(e.Place), Reason: ValueOf(e.Reason), Until: ValueOf(e.Until),
+		Caller:  lock.Caller{Name: ValueOf(e.By), Trace: ValueOf(e.TraceID)},
+		Session: sessionRefOf(e.Session), Set: e.Set,
 		Newest: lock.Token(ValueOf(e.NewestToken)), Late: nonNegative(ValueOf(e.LateMs)), HeldBy: ValueOf(e.HeldBy),
 		Cycle: lock.CycleOf(MapSlice(e.Cycle, toDeadlockStep)),
 	}

@@ -18,9 +18,9 @@ values
     ('backup', 0, 7, 1, 0, 30000, 0, 0, clock_timestamp(), clock_timestamp(), gen_random_uuid(), 'worker 3', null);
 insert into paddock.event_batches (id, at, entries)
 values
-    (3, clock_timestamp(), array['["jobs:nightly",0,[0,0,1,1,1,"worker 1",769,0,"",0],[2,0,2,3,1,"worker 1",769,0,"",5]]',
+    (3, clock_timestamp(), array['["jobs:nightly",0,[0,0,1,1,1,"worker 1",769,0,"",0,"workers","k3f9a2xyqw"],[2,0,2,3,1,"worker 1",769,0,"",5]]',
                                  '["free",0,[1,0,2,2,1,"worker 1",768,0,"",0]]']::json[]),
-    (4, clock_timestamp(), array['["jobs:nightly",3,[0,0,3,1,1,"worker 2",1024,0,"",0],
-                                 [1,0,4,9,1,"worker 1",769,0,"table invoices",0,1024,12500000,"worker 2"]]']::json[]),
+    (4, clock_timestamp(), array['["jobs:nightly",3,[0,0,3,1,1,"worker 2",1024,0,"",0,"workers","k3f9a2xyqw"],
+                                 [1,0,4,9,1,"worker 1",769,0,"table invoices",0,"invoices","k7c2m9ppdd",0,"","",1024,12500000,"worker 2"]]']::json[]),
     (5, clock_timestamp(), array['["gpu",0,[0,0,12,5,3,"tester",0,12,"",0]]',
-                                 '["jobs:nightly",4,[1,0,5,4,1,"worker 2",1024,0,"host is dead",0,null,null,null,null,"ops-anna"]]']::json[]);
+                                 '["jobs:nightly",4,[1,0,5,4,1,"worker 2",1024,0,"host is dead",0,"ops-anna","k1a4t0rzze"]]']::json[]);

@@ -14,6 +14,26 @@ func eventCases() cases {
 		"a lock's events are its history in order, with holder, token and reason": eventsHistory,
 		"pages have no gaps and no duplicates":                                    eventsPages,
 		"a prefix selects the events of several locks":                            eventsPrefix,
+		"an event has the session and the set of its lease":                       eventsBelong,
+	}
+}
+
+// eventsBelong: also those of the end of a lease, and of a session that has ended.
+func eventsBelong(s *fixture) {
+	g := s.openSession(lock.OpenSession{})
+	s.acquireAndRelease(lock.Acquire{Locks: s.set(1, 2), SessionID: g.ID})
+	s.acquireAndRelease(lock.Acquire{Locks: lock.One(s.other(1))})
+	s.mustAcquire(lock.Acquire{Locks: lock.One(s.other(1)), SessionID: g.ID})
+	s.must(s.locks().CloseSession(s.ctx, lock.CloseSession{ID: g.ID}))
+	ref, both := g.ID.Ref(), s.others(1, 2)
+	for i, want := range []lock.Event{
+		{Kind: lock.Granted, Session: ref, Set: both}, {Kind: lock.Released, Session: ref, Set: both},
+		{Kind: lock.Granted}, {Kind: lock.Released},
+		{Kind: lock.Granted, Session: ref}, {Kind: lock.Released, Session: ref},
+	} {
+		if e := s.events(s.other(1), 6)[i]; e.Kind != want.Kind || e.Session != want.Session || !slices.Equal(e.Set, want.Set) {
+			s.Errorf("event %d is %+v, want %+v", i, e, want)
+		}
 	}
 }
 

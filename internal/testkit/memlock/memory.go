@@ -130,19 +130,19 @@ func (r replica) decide(ctx context.Context, c lock.Command) (outcome, error) {
 	}
 	r.expireSessions()
 	began := time.Now()
-	d := r.apply(c)
+	d := r.apply(lock.CallerFrom(ctx), c)
 	for ready := d.ReadySets; len(ready) > 0; { // without them, decisions could be read in which a set is not granted yet
-		next := r.apply(lock.Sweep{Locks: ready[0]})
+		next := r.apply(lock.Caller{}, lock.Sweep{Locks: ready[0]})
 		ready = append(ready[1:], next.ReadySets...)
 	}
 	return outcome{d, began}, d.Err
 }
 
 // apply decides c and stores what was decided. The caller holds the mutex.
-func (r replica) apply(c lock.Command) lock.Decision {
+func (r replica) apply(by lock.Caller, c lock.Command) lock.Decision {
 	drawn := 0
 	v := lock.View{
-		Now: r.clock.now(), Self: r.self, Ended: r.ended, Sessions: r.sessions, Policy: r.policy(),
+		Now: r.clock.now(), Caller: by, Self: r.self, Ended: r.ended, Sessions: r.sessions, Policy: r.policy(),
 		Tokens: func() lock.Token { drawn++; return lock.Provisional(drawn - 1) }, // as the store decides
 	}
 	for _, name := range c.Names() {

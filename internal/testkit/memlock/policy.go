@@ -31,7 +31,7 @@ func (r replica) Freeze(ctx context.Context, q lock.FreezeRequest) (lock.FreezeS
 		f.Until = f.FrozenAt.Add(q.For)
 	}
 	r.freezes[q.Scope] = f
-	r.apply(lock.NoteFreeze{Freeze: f, By: q.By})
+	r.apply(lock.CallerFrom(ctx), lock.NoteFreeze{Freeze: f})
 	r.sweepScope(q.Scope)
 	return r.freezeStatus(f), nil
 }
@@ -44,7 +44,7 @@ func (r replica) Thaw(ctx context.Context, q lock.ThawRequest) error {
 	defer r.mu.Unlock()
 	if f, found := r.freezes[q.Scope]; found && !f.IsOver(r.clock.now()) {
 		delete(r.freezes, q.Scope)
-		r.apply(lock.NoteFreeze{Freeze: f, Thawed: true, By: q.By})
+		r.apply(lock.CallerFrom(ctx), lock.NoteFreeze{Freeze: f, Thawed: true})
 		r.sweepScope(q.Scope)
 	}
 	return nil

@@ -83,7 +83,7 @@ func (m *Memory) sessionDue(ref lock.SessionRef) {
 // endAll ends the leases and places of a session that has ended.
 func (m *Memory) endAll(s lock.Session) {
 	for _, l := range m.locksOf(s.ID.Ref()) {
-		var end lock.Command = lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, RevokedBy: s.RevokedBy, SkipGrace: s.SkipGrace}
+		var end lock.Command = lock.EndSession{Name: l.Name, Ref: s.ID.Ref(), How: s.Ended, Reason: s.Reason, By: s.EndedBy, SkipGrace: s.SkipGrace}
 		for end != nil {
 			d, err := (replica{m, sweeper}).decide(context.Background(), end)
 			if err != nil {
@@ -129,6 +129,7 @@ func (r replica) CloseSession(ctx context.Context, c lock.CloseSession) error {
 	if err != nil {
 		return err
 	}
+	c.By = lock.CallerFrom(ctx)
 	g, err := r.change(ctx, c)
 	if err == nil {
 		r.endAll(g.Session)
@@ -141,6 +142,7 @@ func (r replica) RevokeSession(ctx context.Context, c lock.RevokeSession) (lock.
 	if err != nil {
 		return lock.SessionInfo{}, err
 	}
+	c.By = lock.CallerFrom(ctx)
 	g, err := r.change(ctx, c)
 	if err != nil {
 		return lock.SessionInfo{}, err

@@ -57,7 +57,7 @@ func (r replica) changeTrees(ctx context.Context, root string, change func(lock.
 	busy := ""
 	for _, name := range slices.Sorted(maps.Keys(r.locks)) {
 		if name == root || strings.HasPrefix(name, root+":") {
-			r.apply(lock.Sweep{Locks: []string{name}})
+			r.apply(lock.Caller{}, lock.Sweep{Locks: []string{name}})
 			if s := r.locks[name]; len(s.Leases)+len(s.Queue) > 0 {
 				busy = name
 			}

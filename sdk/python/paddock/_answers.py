@@ -178,7 +178,8 @@ class Queue(TypedDict):
 
 class Event(TypedDict):
     """A transition of a lock. kind is "granted", "released", "expired", "revoked", "queued", "dequeued", "withdrawn",
-    "metadata_updated", "refused", "frozen", "thawed" or "opened"."""
+    "metadata_updated", "refused", "frozen", "thawed", "opened" or "suspected". by is the name, or the id, of the API key
+    whose call caused it."""
 
     id: int
     at: str
@@ -192,10 +193,12 @@ class Event(TypedDict):
     fencing_token: NotRequired[int]
     place: NotRequired[int]
     reason: NotRequired[str]
-    revoked_by: NotRequired[str]
+    by: NotRequired[str]
+    session: NotRequired[str]
+    set: NotRequired[List[str]]
+    trace_id: NotRequired[str]
     late_ms: NotRequired[int]
     until: NotRequired[str]
-    by: NotRequired[str]
     held_by: NotRequired[str]
     newest_token: NotRequired[int]
     cycle: NotRequired[List[DeadlockStep]]

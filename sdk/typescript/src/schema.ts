@@ -1988,10 +1988,21 @@ export interface components {
              *     itself, if it does.
              */
             until?: string;
-            /** @description The name of the operator's API key. Present on `frozen`, `thawed` and `opened`, in a service with API keys. */
+            /**
+             * @description The name of the API key whose call caused the event; of `granted`, of the call that asked for the lock.
+             *     Absent in a service without API keys, and on what no call caused: `expired`, `suspected`, and a `dequeued`
+             *     or `withdrawn` by time. A key with prefixes that is not `admin` sees the id of another key in its place,
+             *     except on `revoked`, `frozen`, `thawed` and `opened`.
+             */
             by?: string;
-            /** @description The name of the API key that revoked the lease. Present on `revoked`, in a service with API keys. */
-            revoked_by?: string;
+            /** @description The session of the lease or the waiter. Absent if it has none. */
+            session?: components["schemas"]["SessionRef"];
+            set?: components["schemas"]["SetNames"];
+            /**
+             * @description The trace id of the call that `by` is about, from its `traceparent` header (W3C Trace Context). Absent if it
+             *     had none.
+             */
+            trace_id?: string;
             /**
              * Format: int64
              * @description The newest token of the lock. Present on `refused`.

@@ -169,7 +169,7 @@ func (u *unit) decide(in *inputs) verdict {
 
 // apply decides one command, and returns how many tokens that took.
 func (u *unit) apply(r *request, in *inputs, ended map[lock.LeaseRef]lock.Event) (d lock.Decision, tokens int) {
-	v := lock.View{Now: in.now, Self: in.self, Ended: ended, Sessions: in.sessions, GrantsPausedUntil: in.epoch.ClosedUntil, Policy: in.policy}
+	v := lock.View{Now: in.now, Caller: r.caller, Self: in.self, Ended: ended, Sessions: in.sessions, GrantsPausedUntil: in.epoch.ClosedUntil, Policy: in.policy}
 	v.LeasesMayBeLost = !in.epoch.Quorum && !in.allowHold
 	v.Locks = make([]lock.Record, 0, len(r.names))
 	for _, name := range r.names {

@@ -43,6 +43,7 @@ type call = batch.Call[request, *row.Outcome]
 type request struct {
 	lock.Command
 	traits  lock.Traits
+	caller  lock.Caller
 	home    string // the lock by which it finds its worker and its turn
 	decided lock.Command
 	names   []string         // of decided
@@ -113,6 +114,7 @@ func (r *request) set(cmd lock.Command, in *policy.Snapshot) {
 func (s *shared) newCall(ctx context.Context, cmd lock.Command) *call {
 	c := batch.NewCall[request, *row.Outcome](request{})
 	c.Req.set(cmd, s.policy.Newest())
+	c.Req.caller = lock.CallerFrom(ctx)
 	c.Caller = tracing.Recorded(ctx)
 	return c
 }

@@ -34,6 +34,10 @@ type rest struct {
 	ClosedBy    string `json:"closed_by,omitempty"`
 	ClosedAt    int64  `json:"closed_at,omitempty"`
 	Once        bool   `json:"once,omitempty"` // of a waiter
+	// The caller of a waiter.
+	By    string `json:"by,omitempty"`
+	ByID  string `json:"by_id,omitempty"`
+	Trace string `json:"trace,omitempty"`
 	// Set is the names of the locks that were acquired together, separated by spaces.
 	Set string `json:"set,omitempty"`
 	// Below is the names of those of the Set that were asked for, separated by spaces, if others are their ancestors.
@@ -330,6 +334,7 @@ func waiterPart(name string, w *lock.Waiter) *part {
 	p.token, p.attachment, p.replica = bigint(0), bigint(int64(w.Attachment)), bigint(int64(w.Replica))
 	r := restOf(&w.Lease)
 	r.Capacity, r.Once, r.AliveUntil, r.KeptUntil = w.Capacity, w.Once, micros(w.AliveUntil), micros(w.KeptUntil)
+	r.By, r.ByID, r.Trace = w.Caller.Name, w.Caller.KeyID, w.Caller.Trace
 	if w.Permits > 1 {
 		r.Permits = w.Permits
 	}
@@ -364,6 +369,7 @@ func (p *part) addTo(r *lock.Record, now time.Time, assumeAlive time.Duration) e
 		Place: p.place.Int64, Capacity: rest.Capacity, Permits: rest.Permits, Once: rest.Once, JoinedAt: l.AcquiredAt, Attachment: lock.Attachment(p.attachment.Int64),
 		Replica: lock.Replica(p.replica.Int64), WaitUntil: l.ExpiresAt, AliveUntil: fromMicros(rest.AliveUntil),
 		KeptUntil: fromMicros(rest.KeptUntil), GrantedUnclaimed: p.unclaimed.Bool,
+		Caller: lock.Caller{Name: rest.By, KeyID: rest.ByID, Trace: rest.Trace},
 	}
 	l.AcquiredAt, l.ExpiresAt, l.Session = time.Time{}, time.Time{}, lock.SessionRef(p.session.Int64)
 	w.Lease = l

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -51,18 +52,15 @@ func NameKey(name string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
 }
 
-// eventFields is the number of fields that every event has in an entry. A refused event has more.
+// eventFields is the number of fields that every event has in an entry.
 const eventFields = 10
 
 // appendEntry appends the events of one lock to b, as an element of the column entries:
 //
-//	["name", previous, [number, slot, revision, kind, mode, "holder", token, place, "reason", delay], ...]
+//	["name", previous, [number, slot, revision, kind, mode, "holder", token, place, "reason", delay, rest...], ...]
 //
-// A refused event has three more fields: newest, late in microseconds, "held by". An event with a circle has null for
-// these, and then the text of its lock.Cycle. Other events may have null for all four, and then the name of the API key
-// of an operator, the lock.Slots of several permits, and an Until in microseconds since 1970, null for none, as far as
-// they have one. token and newest are as [stored]; firstToken is the number of the first
-// token of the decision.
+// rest are the fields of appendRest, as far as the event has any. token is as [stored]; firstToken is the number of the
+// first token of the decision.
 //
 // previous is the row with the lock's event before these, zero if none is known. The first event has the number first.
 // delay is by how many microseconds the event is later than the row's instant at.
@@ -82,43 +80,71 @@ func appendEntry(b []byte, name string, previous int64, first, firstToken int, e
 		b = append(strconv.AppendInt(b, e.Place, 10), ',')
 		b = append(appendText(b, e.Reason), ',')
 		b = strconv.AppendInt(b, e.At.Sub(at).Microseconds(), 10)
-		if e.Kind == lock.Refused {
-			b = strconv.AppendInt(append(b, ','), stored(e.Newest, firstToken), 10)
-			b = strconv.AppendInt(append(b, ','), e.Late.Microseconds(), 10)
-			b = appendText(append(b, ','), e.HeldBy)
-		} else if e.Cycle != "" {
-			b = append(append(b, ",null,null,null,"...), e.Cycle...)
-		} else {
-			b = appendRest(b, e)
-		}
-		b = append(b, ']')
+		b = append(appendRest(b, e, firstToken), ']')
 	}
 	return append(b, ']')
 }
 
-// appendRest appends the fields that few events have.
-func appendRest(b []byte, e *lock.Event) []byte {
-	by := cmp.Or(e.RevokedBy, e.By)
-	if by == "" && e.Slots == "" && e.Until.IsZero() {
-		return b
-	}
-	b = appendTextOrNull(append(b, ",null,null,null,null,"...), by)
-	if e.Slots == "" && e.Until.IsZero() {
-		return b
-	}
-	b = appendTextOrNull(append(b, ','), string(e.Slots))
-	if !e.Until.IsZero() {
-		b = strconv.AppendInt(append(b, ','), e.Until.UnixMicro(), 10)
+// appendRest appends the fields that not all events have, up to the last one that e has:
+//
+//	"name of the key", "id of the key", session, "set", "trace",
+//	newest, late, "held by", cycle, "slots", until
+//
+// The first ones are what an event of a caller has, in a session or in a set. The next three are those of a refused event:
+// newest is as [stored], and late in microseconds. cycle is the text of the lock.Cycle, and until in microseconds since
+// 1970. What an event does not have before its last one is empty, zero or null.
+func appendRest(b []byte, e *lock.Event, firstToken int) []byte {
+	for i := range restFields(e) {
+		b = append(b, ',')
+		switch i {
+		case 0:
+			b = appendText(b, e.Caller.Name)
+		case 1:
+			b = appendText(b, e.Caller.KeyID)
+		case 2:
+			b = strconv.AppendInt(b, int64(e.Session), 10)
+		case 3:
+			b = appendText(b, strings.Join(e.Set, " "))
+		case 4:
+			b = appendText(b, e.Caller.Trace)
+		case 5:
+			b = strconv.AppendInt(b, stored(e.Newest, firstToken), 10)
+		case 6:
+			b = strconv.AppendInt(b, e.Late.Microseconds(), 10)
+		case 7:
+			b = appendText(b, e.HeldBy)
+		case 8:
+			b = append(b, cmp.Or(e.Cycle, "null")...)
+		case 9:
+			b = appendText(b, string(e.Slots))
+		case 10:
+			b = strconv.AppendInt(b, micros(e.Until), 10)
+		}
 	}
 	return b
 }
 
-// appendTextOrNull appends s as a JSON string, null if it is empty.
-func appendTextOrNull(b []byte, s string) []byte {
-	if s == "" {
-		return append(b, "null"...)
+// restFields returns how many fields of appendRest the event has.
+func restFields(e *lock.Event) int {
+	switch {
+	case !e.Until.IsZero():
+		return 11
+	case e.Slots != "":
+		return 10
+	case e.Cycle != "":
+		return 9
+	case e.Kind == lock.Refused:
+		return 8
+	case e.Caller.Trace != "":
+		return 5
+	case e.Set != nil:
+		return 4
+	case e.Session != 0:
+		return 3
+	case e.Caller != lock.Caller{}:
+		return 2
 	}
-	return appendText(b, s)
+	return 0
 }
 
 // appendText appends s as a JSON string. Names and most holders need no escapes.
@@ -143,13 +169,15 @@ type Entry struct {
 func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 	most := max(bytes.Count(element, []byte("["))-1, 0) // of events; a holder may contain such a character
 	e := Entry{Events: make([]lock.Event, most)}
-	delays, late, untils, cycles := make([]int64, most), make([]int64, most), make([]int64, most), make([]json.RawMessage, most)
+	delays, late, untils := make([]int64, most), make([]int64, most), make([]int64, most)
+	cycles, sets := make([]json.RawMessage, most), make([]string, most)
 	fields := []any{&e.Name, &e.Previous}
 	for i := range e.Events {
 		v := &e.Events[i]
 		fields = append(fields, &[]any{
 			&v.ID, &v.Slot, &v.Revision, &v.Kind, &v.Mode, &v.Holder, &v.Token, &v.Place, &v.Reason, &delays[i],
-			&v.Newest, &late[i], &v.HeldBy, &cycles[i], &v.RevokedBy, &v.Slots, &untils[i],
+			&v.Caller.Name, &v.Caller.KeyID, &v.Session, &sets[i], &v.Caller.Trace,
+			&v.Newest, &late[i], &v.HeldBy, &cycles[i], &v.Slots, &untils[i],
 		})
 	}
 	if err := json.Unmarshal(element, &fields); err != nil {
@@ -163,10 +191,9 @@ func ParseEntry(element []byte, batch int64, at time.Time) (Entry, error) {
 			return Entry{}, badEntry(e.Name, batch, errFields)
 		}
 		v := &e.Events[i]
-		if v.Kind == lock.Frozen || v.Kind == lock.Thawed || v.Kind == lock.Opened {
-			v.RevokedBy, v.By = "", v.RevokedBy
+		if v.Until = fromMicros(untils[i]); sets[i] != "" {
+			v.Set = strings.Split(sets[i], " ")
 		}
-		v.Until = fromMicros(untils[i])
 		v.Late, v.Cycle = time.Duration(late[i])*time.Microsecond, lock.Cycle(cycles[i])
 		v.Token, v.Newest = granted(int64(v.Token), batch), granted(int64(v.Newest), batch)
 		v.ID, v.Name, v.At = batch*EventsPerBatch+v.ID, e.Name, at.Add(time.Duration(delays[i])*time.Microsecond).UTC()

@@ -24,32 +24,36 @@ func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event 
 	if kind == lock.Refused { // it has other fields there
 		cycle = nil
 	}
-	by, slots := "", lock.Slots("")
+	slots := lock.Slots("")
 	if kind != lock.Refused && len(cycle) == 0 {
-		by = rapid.String().Draw(t, "revoked by")
 		slots = rapid.SampledFrom([]lock.Slots{"", "1 2", "7 12 1000"}).Draw(t, "slots")
 	}
-	operator, until := "", time.Time{}
+	until := time.Time{}
 	if kind != lock.Refused && len(cycle) == 0 {
 		until = rapid.SampledFrom([]time.Time{{}, time.UnixMicro(1).UTC(), at.Add(time.Hour)}).Draw(t, "until").Truncate(time.Microsecond).UTC()
 		if until.UnixMicro() == 0 {
 			until = time.Time{}
 		}
 	}
-	switch kind {
-	case lock.Frozen, lock.Thawed, lock.Opened:
-		by, operator = "", by
-	}
 	return lock.Event{
-		RevokedBy: by,
-		By:        operator,
-		Until:     until,
-		Slots:     slots,
-		Cycle:     lock.CycleOf(cycle),
-		Name:      name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
+		Caller:  anyCaller(t),
+		Session: lock.SessionRef(rapid.SampledFrom([]int64{0, 1, 1<<63 - 1}).Draw(t, "session")),
+		Set:     rapid.SampledFrom([][]string{nil, {"a", "b:c"}, {"a", "b", "c"}}).Draw(t, "set"),
+		Until:   until,
+		Slots:   slots,
+		Cycle:   lock.CycleOf(cycle),
+		Name:    name, At: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "delay")) * time.Microsecond), Revision: revision,
 		Slot: rapid.IntRange(0, 1000).Draw(t, "slot"), Kind: kind,
 		Mode: lock.Mode(rapid.Int16().Draw(t, "mode")), Holder: rapid.String().Draw(t, "holder"), Reason: rapid.String().Draw(t, "reason"),
 		Token: anyStoredToken.Draw(t, "token"), Place: rapid.Int64().Draw(t, "place"),
+	}
+}
+
+// anyCaller draws a caller that is known in full, in part or not at all.
+func anyCaller(t *rapid.T) lock.Caller {
+	return lock.Caller{
+		Name: rapid.String().Draw(t, "key"), KeyID: rapid.SampledFrom([]string{"", "k3f9a2xyqw"}).Draw(t, "key id"),
+		Trace: rapid.SampledFrom([]string{"", "0af7651916cd43dd8448eb211c80319c"}).Draw(t, "trace"),
 	}
 }
 
@@ -90,7 +94,7 @@ func FuzzEntryText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
 		at := time.Unix(1, 0).UTC()
-		e, err := ParseEntry(appendEntry(nil, name, 7, 0, 0, []lock.Event{{Holder: text, Reason: text, RevokedBy: text, At: at}}, at), 1, at)
+		e, err := ParseEntry(appendEntry(nil, name, 7, 0, 0, []lock.Event{{Holder: text, Reason: text, Caller: lock.Caller{Name: text}, At: at}}, at), 1, at)
 		if err != nil || len(e.Events) != 1 {
 			t.Fatalf("%+v, %v", e, err)
 		}
@@ -102,8 +106,8 @@ func FuzzEntryText(f *testing.F) {
 				t.Errorf("read %q", read)
 			}
 		}
-		if v := e.Events[0]; v.Reason != v.Holder || v.RevokedBy != v.Holder {
-			t.Errorf("reason %q, revoked by %q, holder %q", v.Reason, v.RevokedBy, v.Holder)
+		if v := e.Events[0]; v.Reason != v.Holder || v.Caller.Name != v.Holder {
+			t.Errorf("reason %q, revoked by %q, holder %q", v.Reason, v.Caller.Name, v.Holder)
 		}
 	})
 }

@@ -33,6 +33,7 @@ func TestEveryFieldIsComparedOrNeverChangesAlone(t *testing.T) {
 		"Lease":      "as requested, except for the Task, which changes with the Attachment",
 		"Capacity":   "as requested",
 		"Permits":    "as requested",
+		"Caller":     "changes with the Attachment",
 		"JoinedAt":   "set when the place is taken; changes with the Attachment if at all",
 		"AliveUntil": "changes with the Attachment; what a heartbeat changes is in the row of the replica",
 	})
@@ -70,6 +71,9 @@ func setAnother(t *testing.T, field reflect.Value) {
 		return
 	case *lock.Lease:
 		v.ID[0] = 1
+		return
+	case *lock.Caller:
+		v.Name = "x"
 		return
 	}
 	switch {

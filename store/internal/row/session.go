@@ -27,7 +27,8 @@ type storedSession struct {
 	metadata                     pgtype.Text
 	openedAt, expiresAt, endedAt pgtype.Timestamptz
 	ended                        pgtype.Int2
-	reason, revokedBy            pgtype.Text
+	reason                       pgtype.Text
+	endedBy, endedKey, endedIn   pgtype.Text // the lock.Caller
 	revokedLeases, cells         pgtype.Int8
 	skipGrace                    pgtype.Bool
 }
@@ -38,7 +39,8 @@ func (s *storedSession) columns() []column {
 		{"ref", "bigint", &s.ref}, {"id", "uuid", &s.id}, {"holder", "text", &s.holder}, {"ttl_ms", "bigint", &s.ttl}, {"left_ms", "bigint", &s.left},
 		{"grace_ms", "bigint", &s.grace}, {"metadata", "text", &s.metadata}, {"opened_at", "timestamptz", &s.openedAt},
 		{"expires_at", "timestamptz", &s.expiresAt}, {"ended", "smallint", &s.ended}, {"ended_at", "timestamptz", &s.endedAt},
-		{"reason", "text", &s.reason}, {"revoked_by", "text", &s.revokedBy}, {"revoked_leases", "bigint", &s.revokedLeases},
+		{"reason", "text", &s.reason}, {"ended_by", "text", &s.endedBy}, {"ended_by_id", "text", &s.endedKey}, {"ended_in", "text", &s.endedIn},
+		{"revoked_leases", "bigint", &s.revokedLeases},
 		{"skip_grace", "boolean", &s.skipGrace}, {"cells", "bigint", &s.cells},
 	}
 }
@@ -50,7 +52,7 @@ func storeSession(s lock.Session) storedSession {
 		metadata: pgtype.Text{String: string(s.Metadata), Valid: s.Metadata != nil},
 		openedAt: timestamp(s.OpenedAt), expiresAt: timestamp(s.ExpiresAt), ended: smallint(int(s.Ended)),
 		endedAt: pgtype.Timestamptz{Time: s.EndedAt, Valid: !s.EndedAt.IsZero()}, reason: text(s.Reason),
-		revokedBy: text(s.RevokedBy), revokedLeases: bigint(s.RevokedLeases),
+		endedBy: text(s.EndedBy.Name), endedKey: text(s.EndedBy.KeyID), endedIn: text(s.EndedBy.Trace), revokedLeases: bigint(s.RevokedLeases),
 		skipGrace: pgtype.Bool{Bool: s.SkipGrace, Valid: true}, cells: bigint(int64(s.Cells)),
 	}
 }
@@ -59,7 +61,8 @@ func (s *storedSession) session() lock.Session {
 	all := lock.Session{
 		ID: s.id.Bytes, Holder: s.holder.String, TTL: fromMillis(s.ttl.Int64), Left: fromMillis(s.left.Int64), Grace: fromMillis(s.grace.Int64),
 		OpenedAt: s.openedAt.Time.UTC(), ExpiresAt: s.expiresAt.Time.UTC(), Ended: lock.Kind(s.ended.Int16), Reason: s.reason.String,
-		RevokedBy: s.revokedBy.String, RevokedLeases: s.revokedLeases.Int64, SkipGrace: s.skipGrace.Bool,
+		EndedBy:       lock.Caller{Name: s.endedBy.String, KeyID: s.endedKey.String, Trace: s.endedIn.String},
+		RevokedLeases: s.revokedLeases.Int64, SkipGrace: s.skipGrace.Bool,
 		Cells: lock.CellSet(s.cells.Int64),
 	}
 	if s.metadata.Valid {

@@ -163,7 +163,7 @@ func (k *Keeper) endSome(ctx context.Context, all []lock.Session) (found map[loc
 	for i, l := range locks {
 		s := byRef[l.Ref]
 		found[l.Ref]++
-		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, RevokedBy: s.RevokedBy, SkipGrace: s.SkipGrace}
+		commands[i] = lock.EndSession{Name: l.Name, Ref: l.Ref, How: s.Ended, Reason: s.Reason, By: s.EndedBy, SkipGrace: s.SkipGrace}
 	}
 	return found, len(locks) == portion, k.endAll(ctx, commands)
 }

@@ -71,7 +71,7 @@ func (r *Registry) notifyCall(o *row.Outcome, w *lock.Waiter) {
 			return
 		}
 	}
-	r.leaveInBackground(leave)
+	r.leaveInBackground(w.Caller, leave)
 }
 
 // leasesOf returns the leases that the call was granted, nil if they have ended already.

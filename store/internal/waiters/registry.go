@@ -313,7 +313,7 @@ func (r *Registry) Acquire(ctx context.Context, a *lock.Acquire) (_ *row.Outcome
 		err = database.Departed(context.Cause(ctx)) // the grant came while the client left
 	}
 	if begun && undecided(out, err) {
-		r.leaveInBackground(c.leave(true, true)) // the client may return to its place
+		r.leaveInBackground(lock.CallerFrom(ctx), c.leave(true, true)) // the client may return to its place
 	}
 	return out, err
 }
@@ -381,10 +381,10 @@ func (c *waitingCall) leave(keepPlace, disconnected bool) lock.Leave {
 
 // leaveInBackground submits the Leave until it is decided, for leaveTimeout at most. What is left then ends by itself:
 // the place lock.PlaceRetention after the wait, the lease with its TTL.
-func (r *Registry) leaveInBackground(l lock.Leave) {
+func (r *Registry) leaveInBackground(by lock.Caller, l lock.Leave) {
 	r.markHandled(l.Attachment)
 	r.cleanup.Go(func() {
-		ctx, cancel := context.WithTimeout(r.db.Context(), leaveTimeout)
+		ctx, cancel := context.WithTimeout(lock.WithCaller(r.db.Context(), by), leaveTimeout)
 		defer cancel()
 		out, err := r.submit(ctx, l)
 		for undecided(out, err) && ctx.Err() == nil && r.db.Sleep(database.Jittered(database.MaxPause)) {

@@ -61,19 +61,26 @@ func awayText(err error) string {
 	return "It is not ready; the log of the replica says why."
 }
 
-// groupsOf returns the groups with a row that were moved to the cell.
-func groupsOf(cell string, known []*placement.Map) (groups []paddock.CellGroup) {
+// newestRows returns what is known of groups with a row.
+func newestRows(known []*placement.Map) map[string]placement.Row {
 	newest := map[string]placement.Row{}
 	for _, m := range known {
 		if m == nil {
 			continue
 		}
 		for group, row := range m.Rows {
-			if o, found := newest[group]; !found || row.Generation > o.Generation || row.Generation == o.Generation && row.State != placement.Leaving {
+			if o, found := newest[group]; !found || row.Generation > o.Generation ||
+				row.Generation == o.Generation && (row.State == placement.Here || o.State == placement.Leaving) {
 				newest[group] = row
 			}
 		}
 	}
+	return newest
+}
+
+// groupsOf returns the groups with a row that were moved to the cell.
+func groupsOf(cell string, known []*placement.Map) (groups []paddock.CellGroup) {
+	newest := newestRows(known)
 	for _, group := range slices.Sorted(maps.Keys(newest)) {
 		if row := newest[group]; row.Cell == cell {
 			groups = append(groups, paddock.CellGroup{Name: group, Moving: row.State == placement.Leaving})

@@ -18,9 +18,10 @@ type fixed struct {
 	placed *placement.Map
 }
 
-func (s fixed) Placement() *placement.Map   { return s.placed }
-func (s fixed) Ready(context.Context) error { return nil }
-func (s fixed) Epoch() int64                { return 1 }
+func (s fixed) Placement() *placement.Map                  { return s.placed }
+func (s fixed) Leave(context.Context, placement.Row) error { return nil }
+func (s fixed) Ready(context.Context) error                { return nil }
+func (s fixed) Epoch() int64                               { return 1 }
 
 // placed returns what each of n cells knows if no group was moved.
 func placed(n int) (all []*placement.Map) {

@@ -31,6 +31,8 @@ type Store interface {
 	paddock.Service
 	// Placement returns which cells and groups the cell knows. It is never nil; another pointer tells of a change.
 	Placement() *placement.Map
+	// Leave makes the cell say that a group leaves it, unless it knows something as new. It has moved to the row's cell.
+	Leave(context.Context, placement.Row) error
 	// Ready returns an error while the cell cannot be used. Callers are told the detail of a *lock.Error.
 	Ready(context.Context) error
 	// Epoch returns the number of the newest epoch of the cell's database.

@@ -55,9 +55,10 @@ type switched struct {
 	placed atomic.Pointer[placement.Map]
 }
 
-func (s *switched) Placement() *placement.Map   { return s.placed.Load() }
-func (s *switched) Ready(context.Context) error { return s.check() }
-func (s *switched) Epoch() int64                { return 1 }
+func (s *switched) Placement() *placement.Map                  { return s.placed.Load() }
+func (s *switched) Leave(context.Context, placement.Row) error { return nil }
+func (s *switched) Ready(context.Context) error                { return s.check() }
+func (s *switched) Epoch() int64                               { return 1 }
 
 // check returns the error of a cell that is away, or does not have the group of the names.
 func (s *switched) check(names ...string) error {

@@ -17,6 +17,12 @@ import (
 // decision after a change, and within half a second otherwise. It is never nil, and another one after each change.
 func (s *Store) Placement() *placement.Map { return &s.policy.Newest().Map }
 
+// Leave writes that the row's group leaves for the row's cell, unless this database knows something as new of it. It is for
+// a database that has lost the commit that said so; paddock cell pin deletes what it has of the group.
+func (s *Store) Leave(ctx context.Context, r placement.Row) error {
+	return s.policy.Leave(ctx, r)
+}
+
 // checkCell returns an error unless the database is registered as the cell of the options: its URL may be that of
 // another one.
 func (o Options) checkCell(ctx context.Context, db *database.DB) error {

@@ -152,6 +152,7 @@ func (p *program) openCells(ctx context.Context, all []cellDatabase, open func(c
 	}
 	o := &openedCells{router: cell.New(names...), stores: map[string]*store.Store{}}
 	ctx, o.cancel = context.WithCancel(ctx)
+	o.running.Go(func() { o.router.RemindCells(ctx, p.log) })
 	results := make(chan error, len(all))
 	for _, c := range all {
 		o.running.Go(func() { o.open(ctx, p.log, c, open, results) })

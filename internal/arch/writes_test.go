@@ -23,7 +23,7 @@ func TestOnlyTheKernelWritesLocks(t *testing.T) {
 		"freezes":         {"store/internal/policy/", "store/internal/cells/"},
 		"rules":           {"store/internal/policy/", "store/internal/cells/"},
 		"cells":           {"store/internal/cells/"},
-		"placement":       {"store/internal/cells/"},
+		"placement":       {"store/internal/cells/", "store/internal/policy/sql/leave.sql"},
 		"sessions":        {"store/internal/row/", "store/internal/epoch/", "store/internal/sessions/", "store/internal/cells/"},
 		"replicas":        {"store/internal/epoch/", "store/internal/waiters/"},
 		"event_batches":   {"store/internal/row/", "store/internal/eventlog/sql/prune_batches.sql", "store/internal/eventlog/sql/prune_moved.sql", "store/internal/cells/"},

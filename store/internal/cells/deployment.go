@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/placement"
 	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/store/internal/database"
+	"github.com/paddock-lock/paddock/store/internal/epoch"
 	"github.com/paddock-lock/paddock/store/internal/policy"
 )
 
@@ -207,6 +208,9 @@ func (d *deployment) bring(ctx context.Context, groups []string, to string, pinn
 	}
 	from := make(map[string][]string)
 	for _, g := range groups {
+		if err := d.restore(ctx, g); err != nil {
+			return err
+		}
 		owner, err := d.owner(g)
 		if err != nil {
 			return err
@@ -240,6 +244,39 @@ func (d *deployment) bring(ctx context.Context, groups []string, to string, pinn
 		}
 	}
 	d.read(ctx)
+	return nil
+}
+
+// restore makes a cell say again that it has the group, which has arrived there, if a fail-over has lost that commit. The
+// leases are lost with it, as those of any fail-over, for which it pauses grants.
+func (d *deployment) restore(ctx context.Context, group string) error {
+	for _, source := range d.cells {
+		m := d.maps[source.Name]
+		if m == nil || m.Rows[group].State != placement.Gone {
+			continue
+		}
+		r := m.Rows[group]
+		target := d.maps[r.Cell]
+		if target == nil || target.GenerationOf(group) >= r.Generation {
+			continue
+		}
+		move, err := d.move(source.Name, r.Cell, []string{group}, r.Generation)
+		if err != nil {
+			return err
+		}
+		var c cargo
+		if err := move.describe(ctx, &c); err != nil {
+			return err
+		}
+		if err := move.change(ctx, move.target, func(s *policy.Snapshot) error { return move.may(&s.Map) }, func(b *pgx.Batch) {
+			epoch.QueueRaise(b, d.in, c.newest)
+			epoch.QueueLongest(b, d.in, c.longest)
+			move.place(b, r.Cell, r.Generation, placement.Here, nil)
+		}); err != nil && !errors.Is(err, errArrived) {
+			return err
+		}
+		d.read(ctx)
+	}
 	return nil
 }
 

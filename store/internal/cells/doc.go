@@ -53,7 +53,8 @@
 //
 // # What is not promised
 //
-//   - A fail-over that loses the row leaving may make a source decide again. Callers that ask the cell of the newest row do not
-//     meet it. With a quorum nothing is lost.
+//   - A fail-over that loses the row leaving makes a source decide again, until a replica that reaches both cells writes it
+//     again: see cell.Router.RemindCells. One that loses the row here leaves the group in no cell, until the command is run
+//     again. With a quorum nothing is lost.
 //   - A set of locks of several groups moves only if all of these move together.
 package cells

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store"
 	"github.com/paddock-lock/paddock/store/internal/cells"
 )
 
@@ -464,6 +465,36 @@ func TestAMoveIsGivenUpIfTheTargetFails(t *testing.T) {
 	h.pin("spare", g)
 	h.isIn("spare", g)
 	h.renew("spare", held)
+}
+
+// TestATargetThatHasForgottenAMoveIsGivenTheGroupAgain by the same command: a standby without the last commits has become
+// its primary, so the leases are lost.
+func TestATargetThatHasForgottenAMoveIsGivenTheGroupAgain(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "main", "spare")
+	g := h.groupOf("main", 0)
+	held := h.acquire("main", acquire(g+":x"))
+	h.pin("spare", g)
+	conn := pgtest.Connect(t, h.url("spare"))
+	pgtest.Exec(t, conn, "begin")
+	pgtest.Exec(t, conn, "delete from paddock.placement")
+	pgtest.Exec(t, conn, "delete from paddock.records")
+	pgtest.Exec(t, conn, "commit")
+	if err := store.BeginEpoch(t.Context(), h.url("spare"), "", "a standby became the primary", 0); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "no cell has the group", func() bool { return len(h.owners(g)) == 0 })
+	h.pin("spare", g)
+	h.isIn("spare", g)
+	if _, err := h.in("spare").Acquire(t.Context(), acquire(g+":x")); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("while the lost lease may be active, another client is answered %v", err)
+	}
+	if _, err := store.OpenEpoch(t.Context(), h.url("spare"), "", "the holder has stopped"); err != nil {
+		t.Fatal(err)
+	}
+	if next := h.acquire("spare", acquire(g+":x")); next.Token <= held.Token {
+		t.Errorf("the token %d followed %d", next.Token, held.Token)
+	}
 }
 
 // TestManyGroupsMoveAtOnce by commands that run at the same time.

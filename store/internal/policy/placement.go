@@ -16,6 +16,7 @@ import (
 var (
 	sqlVersion = database.Statement(files, "version")
 	sqlCell    = database.Statement(files, "cell")
+	sqlLeave   = change("leave")
 )
 
 // A storedCell is a cell as sql/policy.sql returns it.
@@ -64,6 +65,23 @@ func SelfOf(ctx context.Context, from querier, in schema.Name) (name string, err
 		return "", nil
 	}
 	return name, err
+}
+
+// Leave says that the row's group leaves for the row's cell, unless the database knows something as new, or does not have
+// the group.
+func (c *Catalog) Leave(ctx context.Context, r placement.Row) error {
+	err := c.apply(ctx, plan{
+		of:    r.Group,
+		check: func(s *Snapshot) (bool, error) { return s.GenerationOf(r.Group) >= r.Generation, nil },
+		sql:   sqlLeave, args: []any{r.Group, r.Cell, r.Generation}, into: []any{new(bool)},
+	})
+	if errors.As(err, new(*placement.ElsewhereError)) {
+		return nil
+	}
+	if err == nil {
+		_, err = c.Read(ctx)
+	}
+	return err
 }
 
 // ReadHere runs read, which reads what is of the groups of the names, and returns an *placement.ElsewhereError as

@@ -311,14 +311,27 @@ create table paddock.replicas (
     alive_until timestamptz not null,
     waiting     integer     not null,
     watching    boolean     not null,
+    connections integer     not null default 0,
+    streams     integer     not null default 0,
+    started_at  timestamptz not null default clock_timestamp(),
+    beat_at     timestamptz not null default clock_timestamp(),
+    host        text        not null default '',
+    version     text        not null default '',
     constraint replicas_can_be_read check (
         waiting between 0 and 1000000 and alive_until between '0001-01-01 00:00:00+00' and '9999-12-31 00:00:00+00'
+        and least(connections, streams) >= 0
+        and greatest(started_at, beat_at) < 'infinity' and least(started_at, beat_at) >= '0001-01-01 00:00:00+00'
     )
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 comment on table paddock.replicas is 'The replicas, and what they know of each other.';
 comment on column paddock.replicas.alive_until is 'Until then the replica counts as alive; each heartbeat moves it on.';
 comment on column paddock.replicas.waiting is 'Number of waiting calls.';
 comment on column paddock.replicas.watching is 'Some client watches events at the replica.';
+comment on column paddock.replicas.connections is 'Number of open connections of its clients.';
+comment on column paddock.replicas.streams is 'Number of event streams that its clients have open.';
+comment on column paddock.replicas.started_at is 'When its process started.';
+comment on column paddock.replicas.beat_at is 'When it sent its last heartbeat.';
+comment on column paddock.replicas.host is 'The name of the machine, or of the container, that it runs on.';
 
 create table paddock.fenced (
     key        text        not null primary key collate "C" check (length(key) between 1 and 200),

@@ -9,6 +9,7 @@
 //	      ─→ waiters, expiry ─→ row, database
 //	      ─→ eventlog, sessions ─→ row, epoch, database
 //	      ─→ cells ─→ policy, eventlog, epoch
+//	      ─→ status ─→ database
 //
 //	database  connections, transactions, what errors mean
 //	epoch     detects a fail-over or a restore, and excludes that it breaks a promise
@@ -20,6 +21,7 @@
 //	eventlog  pages of events, subscribers
 //	expiry    timers that sweep locks when time has changed them, and a scan for the locks of replicas that are gone
 //	sessions  changes of sessions; ends the leases of sessions that have ended
+//	status    how the database, its server and the replicas are, for operators
 //
 // waiters, eventlog and expiry do not know the engine. They are told what it decided (Store.publish), and they submit
 // commands like any caller.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/store/internal/expiry"
 )
 
@@ -52,6 +53,10 @@ func (s *Store) Stats() Stats {
 		Pools: []Pool{poolStats("deciding", s.db.Deciding), poolStats("rest", s.db.Rest)},
 	}
 }
+
+// Info returns how the database is, for operators. It takes little longer than two seconds. If the database cannot be
+// read at present, it is what was read last, with its age, and the problem.
+func (s *Store) Info() paddock.DatabaseInfo { return s.status.Info() }
 
 // Epoch returns the number of the newest epoch.
 func (s *Store) Epoch() int64 {

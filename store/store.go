@@ -26,6 +26,7 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/policy"
 	"github.com/paddock-lock/paddock/store/internal/row"
 	"github.com/paddock-lock/paddock/store/internal/sessions"
+	"github.com/paddock-lock/paddock/store/internal/status"
 	"github.com/paddock-lock/paddock/store/internal/waiters"
 )
 
@@ -74,6 +75,10 @@ type Options struct {
 	Cell string
 	// IdleLockRetention is how long a free lock is kept, at least a minute. Zero: a week.
 	IdleLockRetention time.Duration
+	// Describe returns what other replicas and operators are told of this process: its host, its version, when it started
+	// (on its own clock), its connections and its streams. It is called with each heartbeat, and must not block. Nil:
+	// nothing but the start of the Store.
+	Describe func() paddock.ReplicaInfo
 }
 
 const week = 7 * 24 * time.Hour
@@ -110,6 +115,9 @@ func (o Options) resolve() (Options, error) {
 	if o.IdleLockRetention == 0 {
 		o.IdleLockRetention = week
 	}
+	if opened := time.Now(); o.Describe == nil {
+		o.Describe = func() paddock.ReplicaInfo { return paddock.ReplicaInfo{StartedAt: opened} }
+	}
 	if o.EventRetention < time.Minute || o.IdleLockRetention < time.Minute {
 		return o, fmt.Errorf("event retention is %v and idle lock retention %v; use one minute or more", o.EventRetention, o.IdleLockRetention)
 	}
@@ -135,6 +143,7 @@ type Store struct {
 	timers  *expiry.Timers
 
 	sessions *sessions.Keeper
+	status   *status.Reader
 
 	bounds lock.Bounds
 	self   lock.Replica
@@ -186,10 +195,11 @@ func Open(ctx context.Context, databaseURL string, o Options) (*Store, error) {
 	s.work.Go(func() { s.timers.Scan(o.IdleLockRetention) })
 	s.work.Go(s.events.Run)
 	s.work.Go(func() { s.events.Prune(o.EventRetention) })
+	s.work.Go(s.status.Run)
 	s.work.Go(func() {
 		s.waiters.Run(waiters.Hooks{
 			Watching: s.events.Watched, Events: s.events.Poke, Heartbeat: func() { s.epochs.Poll(s.policy.RefreshIfChanged) },
-			Orphans: s.timers.ScanSoon,
+			Orphans: s.timers.ScanSoon, Describe: o.Describe,
 		})
 	})
 	return s, nil
@@ -253,6 +263,7 @@ func assemble(db *database.DB, o Options) *Store {
 	s.waiters = waiters.New(db, s.self, o.MaxWaiters, s.engine.Do)
 	s.events = eventlog.New(db, s.waiters.Draining(), func(name string) error { return s.policy.Newest().Elsewhere(name) })
 	s.sessions = sessions.New(db, s.epochs, s.engine.DoAll)
+	s.status = status.New(db, s.self, o.EventRetention)
 	s.timers = expiry.New(db, func(ctx context.Context, names []string) error {
 		_, err := s.engine.Do(ctx, lock.Sweep{Locks: names})
 		if errors.As(err, new(*placement.ElsewhereError)) {

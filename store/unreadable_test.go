@@ -53,6 +53,7 @@ func TestCountersRefuseImpossibleValues(t *testing.T) {
 		"epochs set closed_until = 'infinity'", "epochs set longest_ms = 9223372036854775807", "epochs set policy = 0",
 		"epochs set epoch = 9223372036854775807", "event_batches set id = 9223372036854775807", "event_batches set at = 'infinity'",
 		"horizon set pruned = 9223372036854775807", "replicas set waiting = 2147483647", "replicas set alive_until = 'infinity'",
+		"replicas set streams = -1", "replicas set started_at = 'infinity'", "replicas set beat_at = '-infinity'",
 	} {
 		_, err := conn.Exec(t.Context(), "update paddock."+change)
 		if pg := new(pgconn.PgError); !errors.As(err, &pg) || pg.Code != "23514" && pg.Code != "23505" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 )
@@ -37,6 +38,9 @@ type Hooks struct {
 	Watching  func() bool // reports whether this replica has subscribers of events
 	Events    func()      // is called when other replicas may have written events
 	Heartbeat func()      // is called after each heartbeat
+	// Describe returns what heartbeats say of the process: its host, version, start (on its own clock), connections and
+	// streams.
+	Describe func() paddock.ReplicaInfo
 	// Orphans is called when a replica has gone, and after an outage: locks may have ends that no living replica knows.
 	Orphans func()
 }
@@ -63,7 +67,7 @@ func (r *Registry) sendHeartbeats(h Hooks) {
 			r.wakeSets()
 		}
 		began := time.Now() // the heartbeat counts from no later
-		gone, err := r.heartbeat(last, h.Watching())
+		gone, err := r.heartbeat(last, h.Watching(), h.Describe())
 		r.db.Report("heartbeat", err)
 		if err == nil {
 			if gone || r.db.Outage.After(last) {
@@ -81,11 +85,12 @@ func (r *Registry) sendHeartbeats(h Hooks) {
 // calls if the last heartbeat, sent at last or later, may have run out, since other replicas may have skipped them. A
 // long search for stale waiters or a long pause is no silence before that. gone reports whether a replica that was alive
 // then has stopped or died.
-func (r *Registry) heartbeat(last time.Time, watching bool) (gone bool, err error) {
+func (r *Registry) heartbeat(last time.Time, watching bool, p paddock.ReplicaInfo) (gone bool, err error) {
 	names, places, attachments, waiting := r.queued()
 	before := r.peers
 	err = r.db.Relaxed(func(b *pgx.Batch) {
-		b.Queue(sqlHeartbeat.In(r.db.Schema), int64(r.self), waiting, watching, lock.ReplicaTTL)
+		b.Queue(sqlHeartbeat.In(r.db.Schema), int64(r.self), waiting, watching, lock.ReplicaTTL,
+			p.Connections, p.Streams, time.Since(p.StartedAt), p.Host, p.Version)
 		b.Queue(sqlPeers.In(r.db.Schema), int64(r.self)).QueryRow(r.scanPeers)
 	})
 	gone = slices.ContainsFunc(before, func(peer lock.Replica) bool { return !slices.Contains(r.peers, peer) })

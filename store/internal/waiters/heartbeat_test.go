@@ -24,7 +24,7 @@ func TestHeartbeatsTellWhatWaitsOnAReplica(t *testing.T) {
 	heartbeat := func(r *replica, watching bool) (gone bool) {
 		t.Helper()
 		exec(t, conn, "create temporary table if not exists began as select clock_timestamp() as at")
-		gone, err := r.heartbeat(time.Now(), watching)
+		gone, err := r.heartbeat(time.Now(), watching, describe())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,13 +121,13 @@ func TestHeartbeatsWakeCallsThatNeedNotWait(t *testing.T) {
 		})))
 	}
 	// The longest pause after a search of half a second is no silence: all that wait would send a Claim.
-	if _, err := r.heartbeat(time.Now().Add(-heartbeatInterval*3/2-time.Second/2), false); err != nil {
+	if _, err := r.heartbeat(time.Now().Add(-heartbeatInterval*3/2-time.Second/2), false, describe()); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := woken(), []string{"free", "gone", "granted", "taken over"}; !slices.Equal(got, want) {
 		t.Errorf("woken are %q, want %q", got, want)
 	}
-	if _, err := r.heartbeat(time.Now().Add(-lock.ReplicaTTL), false); err != nil {
+	if _, err := r.heartbeat(time.Now().Add(-lock.ReplicaTTL), false, describe()); err != nil {
 		t.Fatal(err)
 	}
 	if got := woken(); len(got) != len(calls) {
@@ -167,7 +167,7 @@ func TestAFailedHeartbeatIsAnOutage(t *testing.T) {
 	r := newEngine().replica(t, pgtest.URL(t), noLimit)
 	r.db.Rest.Close()
 	beats := 0
-	r.sendHeartbeats(Hooks{Watching: func() bool { return true }, Heartbeat: func() {
+	r.sendHeartbeats(Hooks{Describe: describe, Watching: func() bool { return true }, Heartbeat: func() {
 		beats++
 		r.db.Stop()
 	}})
@@ -185,7 +185,7 @@ func TestDeadReplicasAreForgotten(t *testing.T) {
 		(-1, clock_timestamp() - $1::interval - interval '1 s', 0, false),
 		(-2, clock_timestamp(), 0, false)`, keepReplicas)
 	r.forgetDead()
-	r.sendHeartbeats(Hooks{Watching: func() bool { return true }, Heartbeat: r.db.Stop})
+	r.sendHeartbeats(Hooks{Describe: describe, Watching: func() bool { return true }, Heartbeat: r.db.Stop})
 	if n := number(t, conn, "select sum(id) from paddock.replicas"); n != int64(r.self)-2 {
 		t.Errorf("the ids of the replicas that are left add up to %d", n)
 	}
@@ -223,7 +223,7 @@ func TestHeartbeatsLeaveCallsBehindASetAlone(t *testing.T) {
 		exec(t, conn, part, name, 7, int64(c.attachment), 1, time.Hour, nil)
 		exec(t, conn, part, name, set.place, set.attachment, set.replica, set.wait, `{"set": "a `+name+`"}`)
 	}
-	if _, err := r.heartbeat(time.Now(), false); err != nil {
+	if _, err := r.heartbeat(time.Now(), false, describe()); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range calls {

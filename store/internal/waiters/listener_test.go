@@ -55,11 +55,11 @@ func TestEventsAreNotifiedIfAnotherReplicaHasSubscribers(t *testing.T) {
 	if writes.notifier.events {
 		t.Error("without subscribers they are notified")
 	}
-	if _, err := watches.heartbeat(time.Now(), true); err != nil {
+	if _, err := watches.heartbeat(time.Now(), true, describe()); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, connect(t, url), "update paddock.replicas set alive_until = alive_until + interval '1 h'")
-	if _, err := writes.heartbeat(time.Now(), false); err != nil {
+	if _, err := writes.heartbeat(time.Now(), false, describe()); err != nil {
 		t.Fatal(err)
 	}
 	before := own.Load()

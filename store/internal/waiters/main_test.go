@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
@@ -26,6 +27,9 @@ var (
 	number  = pgtest.Number
 	until   = await.Until
 )
+
+// describe is Hooks.Describe of a process that starts now.
+func describe() paddock.ReplicaInfo { return paddock.ReplicaInfo{StartedAt: time.Now()} }
 
 // patience is how long ended waits, on a machine however slow.
 const patience = 2 * time.Minute

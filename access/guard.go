@@ -166,14 +166,14 @@ func (g *guard) ReadFenced(ctx context.Context, key string) (lock.FencedValue, e
 		})
 }
 
-// CheckReadAll returns an error unless the key in the context may read all names: ErrKeyMissing, ErrKeyInvalid,
+// CheckAll returns an error unless the key in the context has the role for all names: ErrKeyMissing, ErrKeyInvalid,
 // ErrKeyExpired, ErrRoleMissing or ErrNameNotAllowed. The call is not counted.
-func CheckReadAll(ctx context.Context) error {
+func CheckAll(ctx context.Context, role Role) error {
 	k, err := keyOf(ctx)
 	if err != nil {
 		return err
 	}
-	return requirement{role: Read, scopes: namePrefix("")}.check(k)
+	return requirement{role: role, scopes: namePrefix("")}.check(k)
 }
 
 // A requirement is what a call requires of its key.

@@ -378,6 +378,30 @@ func (e SessionInfoEnded) Valid() bool {
 	}
 }
 
+// Defines values for SettingSource.
+const (
+	Default     SettingSource = "default"
+	Environment SettingSource = "environment"
+	File        SettingSource = "file"
+	Flag        SettingSource = "flag"
+)
+
+// Valid indicates whether the value is a known member of the SettingSource enum.
+func (e SettingSource) Valid() bool {
+	switch e {
+	case Default:
+		return true
+	case Environment:
+		return true
+	case File:
+		return true
+	case Flag:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for State.
 const (
 	Free    State = "free"
@@ -932,6 +956,43 @@ type Closure struct {
 // | `internal` | 500 | internal error |
 type Code string
 
+// DatabaseInfo What the replica knows of a database. All instants are on the clock of the database.
+type DatabaseInfo struct {
+	// AgeMs How long ago that was, at the time of the answer.
+	AgeMs int64 `json:"age_ms"`
+
+	// AsOf When it was read. Absent if the replica has never read it.
+	AsOf *time.Time `json:"as_of,omitempty"`
+
+	// Cell The name of the cell. Absent in a service with one database.
+	Cell *string `json:"cell,omitempty"`
+
+	// Epoch The part of the history of the locks since a fail-over, a restore or the installation.
+	Epoch *EpochInfo `json:"epoch,omitempty"`
+
+	// EventRetentionMs How long events are kept, at least.
+	EventRetentionMs int64 `json:"event_retention_ms"`
+
+	// Hidden What cannot be seen, and what an operator does to see it; a sentence each.
+	Hidden []string `json:"hidden"`
+
+	// OldestEventAt When the oldest event that is kept happened. Absent if there is none.
+	OldestEventAt *time.Time `json:"oldest_event_at,omitempty"`
+
+	// Problem Why the database cannot be read now; the rest was read earlier. Absent if it was read.
+	Problem *string `json:"problem,omitempty"`
+
+	// Replicas Those that sent a heartbeat within the last hour and were not stopped, by their start.
+	Replicas []ReplicaInfo `json:"replicas"`
+	Server   *ServerInfo   `json:"server,omitempty"`
+
+	// Standbys Those that are connected to the server.
+	Standbys []StandbyInfo `json:"standbys"`
+
+	// Tables Those of the schema, the largest first.
+	Tables []TableInfo `json:"tables"`
+}
+
 // DeadlockStep A waiting call of a deadlock or of a chain of waits, and what it waits for.
 type DeadlockStep struct {
 	// Ahead True if a waiting call that is ahead in the queue is in the way. Absent if a lease is.
@@ -945,6 +1006,27 @@ type DeadlockStep struct {
 
 	// WaitsFor The holder of the lease or of the waiting call in the way.
 	WaitsFor string `json:"waits_for"`
+}
+
+// EpochInfo The part of the history of the locks since a fail-over, a restore or the installation.
+type EpochInfo struct {
+	BeganAt time.Time `json:"began_at"`
+
+	// GrantsPausedMs For how much longer nothing is granted. Zero if grants are not paused.
+	GrantsPausedMs int64 `json:"grants_paused_ms"`
+
+	// GrantsPausedUntil Until when nothing is granted; it may be in the past. Absent if grants were not paused.
+	GrantsPausedUntil *time.Time `json:"grants_paused_until,omitempty"`
+	Number            int64      `json:"number"`
+
+	// Quorum Nothing is decided without a standby.
+	Quorum bool `json:"quorum"`
+
+	// Reason Why it began, which is also why grants were paused.
+	Reason string `json:"reason"`
+
+	// Timeline Of the server's log, eight hexadecimal digits.
+	Timeline string `json:"timeline"`
 }
 
 // Event defines model for Event.
@@ -1730,6 +1812,35 @@ type RenewSetRequest struct {
 	TTLMs *int64 `json:"ttl_ms,omitempty"`
 }
 
+// ReplicaInfo A process of the service, as its last heartbeat has described it.
+type ReplicaInfo struct {
+	// Alive False once its heartbeats are overdue. It has died, or cannot reach the database.
+	Alive bool `json:"alive"`
+
+	// BeatAt When it sent its last heartbeat.
+	BeatAt time.Time `json:"beat_at"`
+
+	// Connections Open connections of clients.
+	Connections int `json:"connections"`
+
+	// Host The name of the machine, or of the container. Absent if it is unknown.
+	Host *string `json:"host,omitempty"`
+
+	// ID 16 hexadecimal digits; another one in each database.
+	ID string `json:"id"`
+
+	// Self It is the replica that answers.
+	Self      bool      `json:"self"`
+	StartedAt time.Time `json:"started_at"`
+
+	// Streams Open event streams.
+	Streams int    `json:"streams"`
+	Version string `json:"version"`
+
+	// Waiters Calls that wait for locks.
+	Waiters int `json:"waiters"`
+}
+
 // ReportRequest defines model for ReportRequest.
 type ReportRequest struct {
 	// FencingToken A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
@@ -1845,6 +1956,31 @@ type RuleRequest struct {
 	//
 	// Example: 2000
 	MinGraceMs *int64 `json:"min_grace_ms,omitempty"`
+}
+
+// ServerInfo defines model for ServerInfo.
+type ServerInfo struct {
+	// Address Of the connection. Absent for a Unix socket.
+	Address *string `json:"address,omitempty"`
+
+	// Standby It accepts no writes. Otherwise, it is a primary.
+	Standby   bool      `json:"standby"`
+	StartedAt time.Time `json:"started_at"`
+
+	// SynchronousStandbys For which standbys a commit waits, as in synchronous_standby_names. Empty for none.
+	SynchronousStandbys string `json:"synchronous_standbys"`
+
+	// Version Of PostgreSQL.
+	Version string `json:"version"`
+}
+
+// ServiceInfo defines model for ServiceInfo.
+type ServiceInfo struct {
+	// Databases The only one, or that of each cell.
+	Databases []DatabaseInfo `json:"databases"`
+
+	// Settings Those of the replica that answers, without passwords. Another replica may have others.
+	Settings []Setting `json:"settings"`
 }
 
 // Session A session as its holder sees it.
@@ -2031,16 +2167,59 @@ type SetMember struct {
 // Example: ["accounts:17","accounts:42"]
 type SetNames = []string
 
+// Setting defines model for Setting.
+type Setting struct {
+	// Name That of the flag of paddock serve.
+	Name string `json:"name"`
+
+	// Place The variable, or the file and the line. Absent for a flag and a default.
+	Place  *string       `json:"place,omitempty"`
+	Source SettingSource `json:"source"`
+
+	// Value As the flag gives it. Absent if there is none.
+	Value *string `json:"value,omitempty"`
+}
+
+// SettingSource defines model for Setting.Source.
+type SettingSource string
+
 // Slots The slots of a lease of several permits, one for each permit, in order. The first one is `slot`. Absent if the
 // lease has one slot.
 //
 // Example: [1,2,5]
 type Slots = []int
 
+// StandbyInfo defines model for StandbyInfo.
+type StandbyInfo struct {
+	Address string `json:"address"`
+
+	// LagBytes How much of the server's log it has not replayed. Absent if that is unknown.
+	LagBytes *int64 `json:"lag_bytes,omitempty"`
+
+	// LagMs How long the newest replayed part of the log took to be replayed. Absent if nothing was written for a while.
+	LagMs *int64 `json:"lag_ms,omitempty"`
+
+	// Name Its application_name.
+	Name string `json:"name"`
+
+	// State As in pg_stat_replication.
+	State string `json:"state"`
+
+	// Sync async, potential, sync or quorum.
+	Sync string `json:"sync"`
+}
+
 // State `free`: no lease. `held`: at least one lease is active. `grace`: every lease is past its end, and the grace of
 // at least one of them still blocks conflicting grants. Its holder may renew the lease, unless the lease was
 // revoked. `suspect`: a lease with `on_expiry: hold` was not renewed in time; others may be active beside it.
 type State string
+
+// TableInfo defines model for TableInfo.
+type TableInfo struct {
+	// Bytes With its indexes.
+	Bytes int64  `json:"bytes"`
+	Name  string `json:"name"`
+}
 
 // Token A fencing token. A grant that was requested after another grant was answered has the greater token, whatever
 // the locks; only a reader that joins others has their token. Gaps are normal.
@@ -2890,6 +3069,16 @@ func (c *Client) RemoveRule(ctx context.Context, scope Scope) (*http.Response, e
 // replaced as a whole. There are at most 1,000. The API key must cover every name of the scope.
 func (c *Client) SetRule(ctx context.Context, scope Scope, body RuleRequest) (*Rule, *http.Response, error) {
 	return receive[Rule](ctx, c, http.MethodPut, fmt.Sprintf("/v1/rules/%s", url.PathEscape(scope)), nil, nil, body)
+}
+
+// GetService: Show the replicas and the databases (GET /v1/service).
+//
+// How the service itself is: its replicas, as their last heartbeats describe them; each database with its newest
+// epoch, its server, standbys and tables; and the settings of the replica that answers, without passwords. It needs a
+// key with the role admin for all names. The answer is at most a second old. It takes two seconds at most, also while
+// a database is away: then that database has a `problem`, what was read last, and how old that is.
+func (c *Client) GetService(ctx context.Context) (*ServiceInfo, *http.Response, error) {
+	return receive[ServiceInfo](ctx, c, http.MethodGet, "/v1/service", nil, nil, nil)
 }
 
 // ListSessions: List sessions (GET /v1/sessions).

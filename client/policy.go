@@ -79,6 +79,15 @@ func (c *Client) Cells(ctx context.Context) ([]paddock.Cell, error) {
 	}.get(ctx, c)
 }
 
+// ServiceInfo returns how the service itself is: its replicas, its databases, and the settings of the replica that
+// answers. It needs a key with the role admin for all names.
+func (c *Client) ServiceInfo(ctx context.Context) (paddock.ServiceInfo, error) {
+	return call[paddock.ServiceInfo]{
+		request: request{path: "/v1/service"}, limit: maxListResponse,
+		parse: model(wire.ToServiceInfo, func(s api.ServiceInfo) bool { return s.Settings != nil && s.Databases != nil }),
+	}.get(ctx, c)
+}
+
 // removal returns a call that removes what is at its path.
 func removal() call[struct{}] {
 	return call[struct{}]{request: request{method: http.MethodDelete}, changes: true, success: []int{http.StatusNoContent}}

@@ -36,18 +36,14 @@ func (s *Server) withAuthentication(next http.Handler) http.Handler {
 	})
 }
 
-// withFullRead requires a key that may read all names, where keys are required.
-func (s *Server) withFullRead(next http.Handler) http.Handler {
-	if s.keys == nil {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := access.CheckReadAll(r.Context()); err != nil {
-			s.refuse(w, r, err)
-			return
+// forAll returns the step that refuses keys without the role for all names, where keys are required.
+func (s *Server) forAll(role access.Role) step {
+	return func(_ http.ResponseWriter, r *http.Request) error {
+		if s.keys == nil {
+			return nil
 		}
-		next.ServeHTTP(w, r)
-	})
+		return access.CheckAll(r.Context(), role)
+	}
 }
 
 // isPublic reports whether the request needs no key: health checks, the sign-in page with its assets, and signing out.

@@ -1,6 +1,10 @@
 package server
 
-import "github.com/go-chi/chi/v5"
+import (
+	"github.com/go-chi/chi/v5"
+
+	"github.com/paddock-lock/paddock/access"
+)
 
 // mountAPI adds the operations of openapi.yaml. A test compares the routes with the document.
 func (s *Server) mountAPI(r chi.Router) {
@@ -34,6 +38,7 @@ func (s *Server) mountAPI(r chi.Router) {
 	r.Put("/v1/freezes/{scope}", s.freeze)
 	r.Get("/v1/freezes/{scope}", s.getFreeze)
 	r.Delete("/v1/freezes/{scope}", s.thaw)
+	r.With(s.withSteps(s.forAll(access.Admin))).Get("/v1/service", s.getService)
 	r.Get("/v1/cells", s.listCells)
 	r.Get("/v1/rules", s.listRules)
 	r.Put("/v1/rules/{scope}", s.setRule)

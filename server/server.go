@@ -69,6 +69,11 @@ type Options struct {
 	Ready func(context.Context) error
 	// Cells returns the databases of a service that has several. It must not take long. Nil: there is one.
 	Cells func(context.Context) []paddock.Cell
+	// Info returns how the service is: see Info of package store. It must take a few seconds at most. Nil: nothing is
+	// known.
+	Info func(context.Context) paddock.ServiceInfo
+	// Clients counts the clients of the Server. Nil: nothing else needs their number.
+	Clients *Clients
 	// UI serves paths under /ui/, and gets them with that prefix. Nil: no page. With Keys it must serve a form at
 	// /ui/login that posts key and back to the same path.
 	UI      http.Handler
@@ -116,6 +121,8 @@ type Server struct {
 	attempts *access.Attempts
 	ready    *readiness
 	cells    func(context.Context) []paddock.Cell // may be nil
+	info     func(context.Context) paddock.ServiceInfo
+	clients  *Clients
 	log      *slog.Logger
 	version  Version
 	timeout  time.Duration
@@ -179,7 +186,10 @@ func New(o Options) *Server {
 	if s.timeout == 0 {
 		s.timeout = DefaultRequestTimeout
 	}
-	s.ready, s.cells = newReadiness(o.Ready, s.timeout), o.Cells
+	s.ready, s.cells, s.info, s.clients = newReadiness(o.Ready, s.timeout), o.Cells, o.Info, cmp.Or(o.Clients, new(Clients))
+	if s.info == nil {
+		s.info = func(context.Context) paddock.ServiceInfo { return paddock.ServiceInfo{} }
+	}
 	s.router = s.routes(o.UI, o.Metrics)
 	return s
 }
@@ -197,7 +207,7 @@ func (s *Server) routes(ui, metrics http.Handler) *chi.Mux {
 		s.mountAPI(r)
 	})
 	if metrics != nil {
-		r.With(s.withTimeout, s.withFullRead).Method(http.MethodGet, "/metrics", metrics)
+		r.With(s.withTimeout, s.withSteps(s.forAll(access.Read))).Method(http.MethodGet, "/metrics", metrics)
 	}
 	home := "/docs/"
 	if ui != nil {
@@ -305,6 +315,7 @@ func (s *Server) httpServer(base context.Context) *http.Server {
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderSize,
+		ConnState:         s.clients.connection,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxHTTP2Streams, WriteByteTimeout: writeTimeout},
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          log.New(httpErrorLog{s.log}, "", 0),

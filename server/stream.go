@@ -31,6 +31,8 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.streams.release(key.ID)
+	s.clients.streams.Add(1)
+	defer s.clients.streams.Add(-1)
 	query, err := streamQueryIn(r)
 	if err != nil {
 		s.refuse(w, r, err)

@@ -18,6 +18,7 @@
 //	GET  /ui/freezes/{scope}           a freeze: how many leases are left, the form to thaw; ?begun=1
 //	POST /ui/freezes/{scope}           thaws, then redirects to the list
 //	GET  /ui/rules                     the rules
+//	GET  /ui/service                   how the service is: its replicas, databases and settings
 //	GET  /ui/login                     the sign-in form; ?why= &back=
 //	GET  /ui/revoke                    the form to confirm a revocation; ?name= &token= &slot= &since= &back=
 //	POST /ui/revoke                    revokes, then redirects back
@@ -84,6 +85,21 @@
 // lock may be free, and is granted to no client. The page says who, until when, and why it is frozen, and links to the
 // freeze if the user's key covers its whole scope. The page of a freeze shows how many leases are left.
 //
+// # The service
+//
+// The page of the service is for admins whose keys cover all names, and so are the links to it. It shows what Options.Info
+// knows, and answers while a database is away:
+//
+//	the database                  its part of the page
+//	was read                      all of it, as of the time at the top
+//	was read earlier, and is away what was read, how old that is, and why there is nothing newer; of other replicas, that
+//	                              nothing is heard of them
+//	was never read                why
+//	is a standby                  that nothing can be written
+//	has paused grants             for how much longer, until when, and why
+//
+// What cannot be seen is named with the right that is missing. Every other page that the service cannot answer links to it.
+//
 // # Live updates
 //
 // All pages but those of the rules and the forms are live. The script subscribes to /v1/events/stream of the same origin, which the server that mounts this package must serve.
@@ -96,7 +112,7 @@
 //	not refreshed   the stream is up, but the page could not be fetched
 //	paused          the user has paused it
 //
-// A page without a stream is refreshed every five seconds, and says so: that of the trees, since these have no events,
+// A page without a stream is refreshed every five seconds, and says so: those of the trees and of the service, since these have no events,
 // and a page about names that the user's key does not cover as a whole. The page of a session uses only the events of
 // its holder.
 //

@@ -54,8 +54,11 @@ func (f frame) Sections() []section {
 	if f.Reader.MayListSessions() {
 		all = append(all, section{Name: "Sessions", URL: sessionsRoot})
 	}
-	all = append(all, section{Name: "Trees", URL: treesRoot}, section{Name: "Freezes", URL: freezesRoot}, section{Name: "Rules", URL: rulesRoot},
-		section{Name: "API", URL: "/docs/"})
+	all = append(all, section{Name: "Trees", URL: treesRoot}, section{Name: "Freezes", URL: freezesRoot}, section{Name: "Rules", URL: rulesRoot})
+	if f.Reader.MaySeeService() {
+		all = append(all, section{Name: "Service", URL: serviceRoot})
+	}
+	all = append(all, section{Name: "API", URL: "/docs/"})
 	for i := range all {
 		all[i].Here = all[i].URL == f.Path
 	}

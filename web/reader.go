@@ -39,6 +39,9 @@ func (r reader) mayRevokeSessions() bool { return r.mayRevoke() && r.coversAll("
 // MayListSessions reports whether the page links to the list of sessions.
 func (r reader) MayListSessions() bool { return r.coversAll("") }
 
+// MaySeeService reports whether the page links to that of the service.
+func (r reader) MaySeeService() bool { return r.mayRevoke() && r.coversAll("") }
+
 // mayChangeTrees reports whether the page offers to declare trees.
 func (r reader) mayChangeTrees() bool { return r.mayRevoke() }
 

@@ -19,6 +19,7 @@ type view struct {
 	Refresh bool      // without JavaScript, reload the page every five seconds
 	Problem string    // the service's error; empty if there is none
 	AsOf    time.Time // on the database's clock; zero if the page shows nothing
+	Away    bool      // the service is unavailable, and the reader may see what is known of it
 	Still   bool      // the page will never show anything else
 	Stream  string    // the URL of the page's event stream; empty: the page is refreshed every five seconds
 	Kinds   string    // the names of the stream's events that concern the page
@@ -55,7 +56,7 @@ func (view) NoticeNames() string { return strings.Join(noticeNames, " ") }
 
 // failed sets the problem and returns the status. A page with a permanent error is not refreshed.
 func (v *view) failed(status int, problem string) int {
-	v.Problem = problem
+	v.Problem, v.Away = problem, status == http.StatusServiceUnavailable && v.Reader.MaySeeService()
 	if status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
 		v.Still, v.Stream = true, ""
 	}

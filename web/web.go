@@ -17,7 +17,9 @@ type Options struct {
 	// Cells returns the databases of a service that has several, and CellOf which of them has a lock. Nil: there is one.
 	Cells  func(context.Context) []paddock.Cell
 	CellOf func(name string) string
-	Log    *slog.Logger // nil: nothing is logged
+	// Info returns how the service is. It must take a few seconds at most. Nil: its page shows nothing.
+	Info func(context.Context) paddock.ServiceInfo
+	Log  *slog.Logger // nil: nothing is logged
 }
 
 // policy allows browsers to load this package's files only.
@@ -30,6 +32,7 @@ type ui struct {
 	overview func() Overview                      // may be nil
 	cells    func(context.Context) []paddock.Cell // may be nil
 	cellOf   func(name string) string             // may be nil
+	info     func(context.Context) paddock.ServiceInfo
 	log      *slog.Logger
 	pages    *template.Template
 	assets   assets
@@ -41,7 +44,10 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	u := &ui{locks: o.Locks, overview: o.Overview, cells: o.Cells, cellOf: o.CellOf, log: o.Log, assets: loadAssets()}
+	u := &ui{locks: o.Locks, overview: o.Overview, cells: o.Cells, cellOf: o.CellOf, info: o.Info, log: o.Log, assets: loadAssets()}
+	if u.info == nil {
+		u.info = func(context.Context) paddock.ServiceInfo { return paddock.ServiceInfo{} }
+	}
 	u.pages = parsePages(u.assets)
 	return withSecurityHeaders(u.sameOrigin(u.routes()))
 }
@@ -70,6 +76,7 @@ func routes() []route {
 		{"GET /ui/freezes/{scope}", (*ui).frozen},
 		{"POST /ui/freezes/{scope}", (*ui).thaw},
 		{"GET /ui/rules", (*ui).rules},
+		{"GET /ui/service", (*ui).service},
 		{"GET /ui/login", (*ui).signIn},
 		{"GET /ui/revoke", (*ui).confirm},
 		{"POST /ui/revoke", (*ui).revoke},

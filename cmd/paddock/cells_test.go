@@ -81,7 +81,7 @@ func TestServeWithCells(t *testing.T) {
 	if code, _, stderr := call(t, map[string]string{"PADDOCK_CELL": "main=" + spare + ",spare=" + main}, "serve", "--listen=127.0.0.1:0"); code == exitOK || !strings.Contains(stderr, "correct the URLs") {
 		t.Errorf("with swapped URLs serve ended with %d: %s", code, stderr)
 	}
-	write("postgres://nobody@127.0.0.1:1/paddock")
+	write("postgres://nobody:s3cret@127.0.0.1:1/paddock")
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--cell", cells)
 	base := "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
 	locks := replica.Connect(t, client.Options{BaseURL: base})
@@ -103,6 +103,15 @@ func TestServeWithCells(t *testing.T) {
 	if out := listed(); !strings.Contains(out, "spare  away") || !strings.Contains(out, "main   ready") {
 		t.Errorf("the cells are listed\n%s", out)
 	}
+	service := func() string {
+		_, out, _ := call(t, map[string]string{"PADDOCK_URL": base}, "service")
+		return out
+	}
+	out := service()
+	if cell, away, found := strings.Cut(out, "Cell spare"); !found || !strings.Contains(cell, "Cell main") || strings.Contains(cell, "Problem") ||
+		!strings.Contains(cell, "alive") || !strings.Contains(away, "Problem:  The database was not reachable yet") || strings.Contains(out, "s3cret") {
+		t.Errorf("the service is shown as\n%s", out)
+	}
 	if ready := get(t, base+"/readyz"); !strings.Contains(ready, `"cells_away":["spare"]`) {
 		t.Errorf("/readyz says %s", ready)
 	}
@@ -111,6 +120,7 @@ func TestServeWithCells(t *testing.T) {
 	if err := acquire(homeOf(t, "spare", both...)); err != nil {
 		t.Errorf("in the cell that is back: %v", err)
 	}
+	await.Until(t, "its part of the service is shown", func() bool { return strings.Count(service(), "alive") == 2 && !strings.Contains(service(), "Problem") })
 	scraped := get(t, base+"/metrics")
 	for _, line := range []string{`paddock_epoch{cell="main"} 1`, `paddock_epoch{cell="spare"} 1`, `paddock_acquires_total{cell="spare",mode="exclusive",outcome="granted"} 1`} {
 		if !strings.Contains(scraped, line+"\n") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/pgconnect"
 )
 
@@ -41,10 +42,13 @@ type settingJSON struct {
 	Line     int    `json:"line,omitempty"`
 }
 
-func showSettings(given *sources, c *kong.Context) output {
-	var shown []settingJSON
+// settingsIn returns the settings that the command has. Some are not flags of every command that serves.
+func settingsIn(given *sources, c *kong.Context) (shown []settingJSON) {
 	for _, f := range fileSettings(c.Model) {
 		flag := flagNamed(c, f.Name)
+		if flag == nil {
+			continue
+		}
 		setting := settingJSON{Setting: f.Name, Value: shownValue(flag), Source: "default"}
 		if s := given.applied(c, flag); s.kind == fromFlag {
 			setting.Source = "flag"
@@ -55,6 +59,27 @@ func showSettings(given *sources, c *kong.Context) output {
 		}
 		shown = append(shown, setting)
 	}
+	return shown
+}
+
+// servedSettings returns the settings of the command, as the service shows them to operators.
+func servedSettings(given *sources, c *kong.Context) []paddock.Setting {
+	var all []paddock.Setting
+	for _, s := range settingsIn(given, c) {
+		one := paddock.Setting{Name: s.Setting, Source: s.Source, Place: s.Variable}
+		if s.Value != nil {
+			one.Value = valueCell(s.Value)
+		}
+		if s.Source == "file" {
+			one.Place = s.sourceCell()
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func showSettings(given *sources, c *kong.Context) output {
+	shown := settingsIn(given, c)
 	names := namesIn(shown, func(s settingJSON) string { return s.Setting })
 	return output{wire: shown, names: names, table: func(t *table) {
 		t.head("SETTING", "VALUE", "SOURCE")

@@ -79,6 +79,7 @@ type commandLine struct {
 	Migrate     migrateCommand     `cmd:"" group:"service" help:"Migrate the database schema up or down."`
 	Epoch       epochCommand       `cmd:"" group:"service" help:"Inspect or start a database epoch after a fail-over or restore."`
 	Cell        cellCommand        `cmd:"" group:"service" help:"Show the cells of a deployment with several databases."`
+	Service     serviceCommand     `cmd:"" group:"service" help:"Show the replicas, the databases and the settings of a running service."`
 	Healthcheck healthcheckCommand `cmd:"" group:"service" help:"Check that a replica is ready."`
 	Key         keyCommand         `cmd:"" group:"service" help:"Manage API keys."`
 	Config      configCommand      `cmd:"" group:"service" help:"Show each setting of serve, its value, and where it comes from."`

@@ -73,7 +73,7 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	const password = "correct-horse-battery-staple"
 	s.add("the database's password", password)
 	s.keyedReplica = newKeyedReplicaOn(t, databaseURL+"&password="+password, "--log-level=debug", "--request-timeout=2s")
-	locks, reads, gone := s.newKey(access.Lock), s.newKey(access.Read, "billing"), s.newKey(access.Lock)
+	locks, reads, gone, admin := s.newKey(access.Lock), s.newKey(access.Read, "billing"), s.newKey(access.Lock), s.newKey(access.Admin)
 	s.add("a key that is none", locks.secret[:len(locks.secret)-3]+"xyz")
 
 	var wg sync.WaitGroup
@@ -84,6 +84,7 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 		func() { s.sendBadRequests(locks.secret, reads.secret) },
 		func() { s.waitUntilRevoked(gone) },
 		func() { s.breakDatabase(databaseURL) },
+		func() { s.lookAtTheService(admin.secret) },
 	} {
 		wg.Go(busy)
 	}
@@ -96,6 +97,24 @@ func TestNoSecretIsWrittenToOutputOrDatabase(t *testing.T) {
 	s.process.Kill(t)
 	s.addOutput("the service", s.process.Stdout.String()+s.process.Stderr.String())
 	s.check()
+}
+
+// lookAtTheService keeps what operators are told of it, while its database is broken.
+func (s *secrets) lookAtTheService(secret string) {
+	for range 20 {
+		s.run(secret, false, nil, "service", "-o", "json")
+		request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.base+"/ui/service", nil)
+		mustBeNil(s.T, err)
+		request.Header.Set("Authorization", "Bearer "+secret)
+		answer, err := s.http.Do(request)
+		mustBeNil(s.T, err)
+		text, err := io.ReadAll(answer.Body)
+		mustBeNil(s.T, errors.Join(err, answer.Body.Close()))
+		if !strings.Contains(string(text), "auth-file") {
+			s.Errorf("the page of the service has no settings: %s", text)
+		}
+		s.addOutput("the page of the service", string(text))
+	}
 }
 
 // newKey creates a key, waits until the replica has read it, and records the secret.

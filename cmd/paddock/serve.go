@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/metrics"
 	"github.com/paddock-lock/paddock/lock"
@@ -162,7 +164,8 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 		return errors.Join(err, listener.Close())
 	}
 	defer flush()
-	stores := storeOptions{settings: s, metered: metered, traces: traces, prepare: prepare}
+	clients := new(server.Clients)
+	stores := storeOptions{settings: s, metered: metered, traces: traces, prepare: prepare, describe: describeProcess(clients)}
 	served, err := p.openStores(ctx, cells, stores)
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
@@ -176,10 +179,14 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	}
 	built := version()
 	built.Schema = string(db.Schema)
+	configured := servedSettings(p.sources, p.command)
+	info := func(context.Context) paddock.ServiceInfo {
+		return paddock.ServiceInfo{Settings: configured, Databases: served.info()}
+	}
 	service := server.New(server.Options{
-		Locks: locks, Ready: served.ready, Drain: served.drain, Cells: served.cells,
+		Locks: locks, Ready: served.ready, Drain: served.drain, Cells: served.cells, Info: info, Clients: clients,
 		UI: web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(served.stats(), metered.Losses(), db.Schema, started) },
-			Cells: served.cells, CellOf: served.cellOf, Log: p.log}),
+			Cells: served.cells, CellOf: served.cellOf, Info: info, Log: p.log}),
 		Log: p.log, Version: built, RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey, CORSOrigins: s.CORSOrigin,
@@ -191,6 +198,17 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	err = service.Serve(ctx, listener)
 	p.log.Info("stopped")
 	return err
+}
+
+// describeProcess returns what heartbeats say of this process, which starts now and has these clients.
+func describeProcess(clients *server.Clients) func() paddock.ReplicaInfo {
+	host, _ := os.Hostname() // without a name, the id is shown
+	self := paddock.ReplicaInfo{Host: host, Version: version().Version, StartedAt: time.Now()}
+	return func() paddock.ReplicaInfo {
+		now := self
+		now.Connections, now.Streams = clients.Connections(), clients.Streams()
+		return now
+	}
 }
 
 // overviewOf returns what the admin page shows of the locks as a whole, and of the replica.

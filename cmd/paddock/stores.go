@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -18,6 +19,7 @@ type served struct {
 	locks paddock.Service
 	ready func(context.Context) error
 	stats func() store.Stats // of all databases together
+	info  func() []paddock.DatabaseInfo
 	drain func()
 	close func()
 	// cells and cellOf are nil without cells.
@@ -30,7 +32,9 @@ type storeOptions struct {
 	settings
 	metered *metrics.Metrics
 	traces  trace.TracerProvider
-	prepare func(context.Context, cellDatabase) error // of each cell
+	// describe returns what heartbeats say of the process.
+	describe func() paddock.ReplicaInfo
+	prepare  func(context.Context, cellDatabase) error // of each cell
 }
 
 // openStores opens the database, or the cells. It waits for them as long as they say.
@@ -40,7 +44,8 @@ func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOpt
 		if err != nil {
 			return nil, err
 		}
-		return &served{locks: s, ready: s.Ready, stats: s.Stats, drain: s.Drain, close: s.Close}, nil
+		info := func() []paddock.DatabaseInfo { return []paddock.DatabaseInfo{s.Info()} }
+		return &served{locks: s, ready: s.Ready, stats: s.Stats, info: info, drain: s.Drain, close: s.Close}, nil
 	}
 	opened, err := p.openCells(ctx, all, func(ctx context.Context, c cellDatabase) (*store.Store, error) {
 		c.Wait = untilBack
@@ -55,6 +60,7 @@ func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOpt
 	return &served{
 		locks: opened.router, ready: opened.router.Ready, cells: opened.router.Cells, cellOf: opened.router.CellOf, drain: opened.drain, close: opened.close,
 		stats: func() store.Stats { return countsOf(opened.all()) },
+		info:  func() []paddock.DatabaseInfo { return infoOf(namesOfCells(all), opened.all()) },
 	}, nil
 }
 
@@ -62,7 +68,7 @@ func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOpt
 func (p *program) openStore(ctx context.Context, c cellDatabase, o storeOptions) (opened *store.Store, err error) {
 	options := o.store(c.log(p.log))
 	options.Observer, options.Tracer, options.DatabaseURL = o.metered.Cell(c.name), statementTracer(o.traces), c.url
-	options.Schema, options.Cell = string(c.Schema), c.name
+	options.Schema, options.Cell, options.Describe = string(c.Schema), c.name, o.describe
 	err = c.reached(ctx, c.log(p.log), func(url string) (err error) {
 		opened, err = store.Open(ctx, url, options)
 		return err
@@ -89,6 +95,23 @@ func namesOfCells(all []cellDatabase) (names []string) {
 		}
 	}
 	return names
+}
+
+// infoOf returns how each cell is. They are asked at once, so that one that is away delays no other.
+func infoOf(names []string, open map[string]*store.Store) []paddock.DatabaseInfo {
+	all := make([]paddock.DatabaseInfo, len(names))
+	var asked sync.WaitGroup
+	for i, name := range names {
+		asked.Go(func() {
+			all[i].Problem = "The database was not reachable yet; the log of this replica says why."
+			if s := open[name]; s != nil {
+				all[i] = s.Info()
+			}
+			all[i].Cell = name
+		})
+	}
+	asked.Wait()
+	return all
 }
 
 // countsOf returns the counts of the locks of several stores as one, of when the oldest was counted. They are not

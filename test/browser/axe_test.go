@@ -140,7 +140,7 @@ func axeFindsNothing(t *testing.T, browser context.Context) {
 	script := axe(t)
 	for _, path := range []string{
 		"/ui/", "/ui/?q=none", "/ui/locks/imports", "/ui/locks/repo:src:a", "/ui/locks/ended", "/ui/locks/nightly", "/ui/events", "/ui/events?kind=deadlock", "/ui/holder?holder=importer", "/ui/holder?holder=waiter", "/ui/sessions", "/ui/sessions/" + id.Ref().String(),
-		"/ui/trees", "/ui/trees/repo", "/ui/freezes", "/ui/freezes/billing:", "/ui/rules", "/ui/login", fmt.Sprintf("/ui/revoke?name=gpus&token=%d", gpus.Token),
+		"/ui/trees", "/ui/trees/repo", "/ui/freezes", "/ui/freezes/billing:", "/ui/rules", "/ui/service", "/ui/login", fmt.Sprintf("/ui/revoke?name=gpus&token=%d", gpus.Token),
 	} {
 		b := showSessions(t, browser, locks)
 		b.wantAccessible(script, path)

@@ -68,7 +68,7 @@ func chromium(t *testing.T) context.Context {
 func open(t *testing.T, browser context.Context, fx *webtest.Service) *tab {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/ui/", web.New(web.Options{Locks: fx, Overview: func() web.Overview { return counts(fx) }}))
+	mux.Handle("/ui/", web.New(web.Options{Locks: fx, Overview: func() web.Overview { return counts(fx) }, Info: webtest.Info}))
 	mux.Handle("GET /v1/events/stream", fx.Feed)
 	return show(t, browser, mux)
 }

@@ -125,7 +125,7 @@ func newLongTextFixture() *webtest.Service {
 func noSidewaysScroll(t *testing.T, browser context.Context) {
 	b := open(t, browser, newLongTextFixture())
 	b.allowed = "400 (Bad Request)"
-	for _, path := range []string{"/ui/", "/ui/?prefix=none", "/ui/?state=bad", "/ui/events", "/ui/holder?holder=" + strings.Repeat("W", 200), "/ui/locks/d:e", "/ui/locks/" + strings.Repeat("n", 200), fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
+	for _, path := range []string{"/ui/", "/ui/service", "/ui/?prefix=none", "/ui/?state=bad", "/ui/events", "/ui/holder?holder=" + strings.Repeat("W", 200), "/ui/locks/d:e", "/ui/locks/" + strings.Repeat("n", 200), fmt.Sprintf("/ui/revoke?name=%s&token=%d", strings.Repeat("n", 200), lock.MaxToken-9)} {
 		b.wantNoSidewaysScroll(path)
 	}
 }

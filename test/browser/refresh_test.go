@@ -23,7 +23,7 @@ func unreachableIsSaid(t *testing.T, browser context.Context) {
 	b.waitLive()
 	fx.BreakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
-	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The database is away.'")
+	b.wait("document.getElementById('trouble').firstElementChild.innerText === 'Not refreshed. The database is away.'")
 	b.wait("document.getElementById('live').textContent === 'not refreshed; showing data as of 12:00:00'")
 	fx.BreakDown(nil)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
@@ -32,7 +32,7 @@ func unreachableIsSaid(t *testing.T, browser context.Context) {
 	fx.Feed.Cut()
 	b.server.Close()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
-	b.wait("document.getElementById('trouble').innerText === 'Not refreshed. The service cannot be reached.'")
+	b.wait("document.getElementById('trouble').firstElementChild.innerText === 'Not refreshed. The service cannot be reached.'")
 	if n := value[int](b, "document.querySelectorAll('#list.stale tbody tr').length"); n != 7 {
 		t.Errorf("%d stale rows, want 7", n)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
+	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/server"
 	"github.com/paddock-lock/paddock/web"
@@ -43,7 +44,7 @@ func openSession(t *testing.T, locks paddock.Service, o lock.OpenSession, names 
 // showSessions opens a tab for a complete service without keys.
 func showSessions(t *testing.T, browser context.Context, locks paddock.Service) *tab {
 	t.Helper()
-	return show(t, browser, server.New(server.Options{Locks: locks, UI: web.New(web.Options{Locks: locks})}))
+	return show(t, browser, server.New(server.Options{Locks: locks, UI: web.New(web.Options{Locks: locks, Info: webtest.Info})}))
 }
 
 // wantRevoked fails unless the session was revoked for the reason.

@@ -531,6 +531,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/service": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the replicas and the databases
+         * @description How the service itself is: its replicas, as their last heartbeats describe them; each database with its newest
+         *     epoch, its server, standbys and tables; and the settings of the replica that answers, without passwords. It needs a
+         *     key with the role admin for all names. The answer is at most a second old. It takes two seconds at most, also while
+         *     a database is away: then that database has a `problem`, what was read last, and how old that is.
+         */
+        get: operations["getService"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/cells": {
         parameters: {
             query?: never;
@@ -2198,6 +2221,146 @@ export interface components {
             /** @description The cells that cannot be used at present. Absent if there are none. */
             cells_away?: string[];
         };
+        ServiceInfo: {
+            /** @description Those of the replica that answers, without passwords. Another replica may have others. */
+            settings: components["schemas"]["Setting"][];
+            /** @description The only one, or that of each cell. */
+            databases: components["schemas"]["DatabaseInfo"][];
+        };
+        Setting: {
+            /** @description That of the flag of paddock serve. */
+            name: string;
+            /** @description As the flag gives it. Absent if there is none. */
+            value?: string;
+            /** @enum {string} */
+            source: "default" | "flag" | "environment" | "file";
+            /** @description The variable, or the file and the line. Absent for a flag and a default. */
+            place?: string;
+        };
+        /** @description What the replica knows of a database. All instants are on the clock of the database. */
+        DatabaseInfo: {
+            /** @description The name of the cell. Absent in a service with one database. */
+            cell?: string;
+            /** @description Why the database cannot be read now; the rest was read earlier. Absent if it was read. */
+            problem?: string;
+            /**
+             * Format: date-time
+             * @description When it was read. Absent if the replica has never read it.
+             */
+            as_of?: string;
+            /**
+             * Format: int64
+             * @description How long ago that was, at the time of the answer.
+             */
+            age_ms: number;
+            epoch?: components["schemas"]["EpochInfo"];
+            /** @description Those that sent a heartbeat within the last hour and were not stopped, by their start. */
+            replicas: components["schemas"]["ReplicaInfo"][];
+            server?: components["schemas"]["ServerInfo"];
+            /** @description Those that are connected to the server. */
+            standbys: components["schemas"]["StandbyInfo"][];
+            /** @description Those of the schema, the largest first. */
+            tables: components["schemas"]["TableInfo"][];
+            /**
+             * Format: date-time
+             * @description When the oldest event that is kept happened. Absent if there is none.
+             */
+            oldest_event_at?: string;
+            /**
+             * Format: int64
+             * @description How long events are kept, at least.
+             */
+            event_retention_ms: number;
+            /** @description What cannot be seen, and what an operator does to see it; a sentence each. */
+            hidden: string[];
+        };
+        /** @description The part of the history of the locks since a fail-over, a restore or the installation. */
+        EpochInfo: {
+            /** Format: int64 */
+            number: number;
+            /** Format: date-time */
+            began_at: string;
+            /** @description Why it began, which is also why grants were paused. */
+            reason: string;
+            /** @description Of the server's log, eight hexadecimal digits. */
+            timeline: string;
+            /** @description Nothing is decided without a standby. */
+            quorum: boolean;
+            /**
+             * Format: date-time
+             * @description Until when nothing is granted; it may be in the past. Absent if grants were not paused.
+             */
+            grants_paused_until?: string;
+            /**
+             * Format: int64
+             * @description For how much longer nothing is granted. Zero if grants are not paused.
+             */
+            grants_paused_ms: number;
+        };
+        /** @description A process of the service, as its last heartbeat has described it. */
+        ReplicaInfo: {
+            /** @description 16 hexadecimal digits; another one in each database. */
+            id: string;
+            /** @description It is the replica that answers. */
+            self: boolean;
+            /** @description The name of the machine, or of the container. Absent if it is unknown. */
+            host?: string;
+            version: string;
+            /** Format: date-time */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When it sent its last heartbeat.
+             */
+            beat_at: string;
+            /** @description False once its heartbeats are overdue. It has died, or cannot reach the database. */
+            alive: boolean;
+            /** @description Open connections of clients. */
+            connections: number;
+            /** @description Calls that wait for locks. */
+            waiters: number;
+            /** @description Open event streams. */
+            streams: number;
+        };
+        ServerInfo: {
+            /** @description Of PostgreSQL. */
+            version: string;
+            /** @description It accepts no writes. Otherwise, it is a primary. */
+            standby: boolean;
+            /** @description Of the connection. Absent for a Unix socket. */
+            address?: string;
+            /** Format: date-time */
+            started_at: string;
+            /** @description For which standbys a commit waits, as in synchronous_standby_names. Empty for none. */
+            synchronous_standbys: string;
+        };
+        StandbyInfo: {
+            /** @description Its application_name. */
+            name: string;
+            address: string;
+            /** @description As in pg_stat_replication. */
+            state: string;
+            /** @description async, potential, sync or quorum. */
+            sync: string;
+            /**
+             * Format: int64
+             * @description How much of the server's log it has not replayed. Absent if that is unknown.
+             */
+            lag_bytes?: number;
+            /**
+             * Format: int64
+             * @description How long the newest replayed part of the log took to be replayed. Absent if nothing was written for a while.
+             */
+            lag_ms?: number;
+        };
+        TableInfo: {
+            name: string;
+            /**
+             * Format: int64
+             * @description With its indexes.
+             */
+            bytes: number;
+        };
         CellList: {
             cells: components["schemas"]["Cell"][];
         };
@@ -3434,6 +3597,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getService: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The service. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceInfo"];
+                };
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];

@@ -99,6 +99,7 @@ type EventQuery struct {
 	// was, and no call waits once one has.
 	Sessions []lock.SessionRef
 	Kinds    []lock.Kind
+	Deadlock bool      // only waiters that left a queue to break a deadlock, see lock.Event.IsDeadlock
 	Holder   string    // of the lease or waiter, exactly
 	Since    time.Time // events at this instant or later
 	Until    time.Time // earlier events, which must be after Since
@@ -160,6 +161,7 @@ func (q *EventQuery) checkSeveral() error {
 		given bool
 	}{
 		{"prefix", q.Prefix != ""}, {"holder", q.Holder != ""}, {"since", !q.Since.IsZero()}, {"until", !q.Until.IsZero()},
+		{"deadlock", q.Deadlock},
 		{"order", q.Descending}, {"limit", q.Limit != 0 && q.Limit != MaxLimit},
 	} {
 		if excluded.given {
@@ -219,7 +221,7 @@ func checkKinds(kinds []lock.Kind) error {
 // considered.
 func (q *EventQuery) Selects(e *lock.Event) bool {
 	return q.selectsName(e.Name) && strings.HasPrefix(e.Name, q.Prefix) &&
-		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) && (q.Holder == "" || e.Holder == q.Holder) &&
+		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) && (!q.Deadlock || e.IsDeadlock()) && (q.Holder == "" || e.Holder == q.Holder) &&
 		(q.Since.IsZero() || !e.At.Before(q.Since)) && (q.Until.IsZero() || e.At.Before(q.Until))
 }
 
@@ -295,6 +297,9 @@ type Page[T any] struct {
 	// too many, see EventQuery. In a list with a
 	// Since or Descending, it reports that events of the range were pruned, on the page next to them.
 	Gap bool
+	// SearchedTo is set if a page of events has fewer than its limit, although there may be more: the search has read as
+	// much as one page may, and has come to this instant, up to a minute. Next goes on there.
+	SearchedTo time.Time
 	// EndedSessions are those of an EventQuery's Sessions that have ended.
 	EndedSessions []lock.SessionRef
 	// Unreadable are rows of the database that belong here and cannot be read, by a change by hand mostly.

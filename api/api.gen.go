@@ -1135,6 +1135,11 @@ type EventPage struct {
 	// `order` is `desc` or `until` has passed.
 	NextCursor *string `json:"next_cursor,omitempty"`
 
+	// SearchedTo How far the search has come, up to a minute, if it has read as much as one page may, a hundred thousand
+	// commits, and has found fewer events than `limit`. Older ones (later ones with `order=asc`) may match: go on
+	// with `next_cursor`. Absent otherwise.
+	SearchedTo *time.Time `json:"searched_to,omitempty"`
+
 	// Unreadable Rows of the database that belong to this page and cannot be read, mostly because they were changed by
 	// hand. The rest of the page is complete. Absent if there are none.
 	Unreadable []Unreadable `json:"unreadable,omitempty"`
@@ -2498,6 +2503,9 @@ type ListEventsParams struct {
 	// Kind Only events of these kinds, with commas between them.
 	Kind *[]EventKind `form:"kind,omitempty" json:"kind,omitempty"`
 
+	// Deadlock If true, only waiters that were removed from a queue to break a deadlock; their events have its `cycle`.
+	Deadlock *bool `form:"deadlock,omitempty" json:"deadlock,omitempty"`
+
 	// Holder Only events with exactly this holder.
 	Holder *string `form:"holder,omitempty" json:"holder,omitempty"`
 
@@ -2772,6 +2780,7 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (*Even
 	parameter(query.Set, "lock", params.Lock)
 	parameter(query.Set, "prefix", params.Prefix)
 	parameter(query.Set, "kind", params.Kind)
+	parameter(query.Set, "deadlock", params.Deadlock)
 	parameter(query.Set, "holder", params.Holder)
 	parameter(query.Set, "since", params.Since)
 	parameter(query.Set, "until", params.Until)

@@ -189,6 +189,9 @@ func (m *merging) read(ctx context.Context, wait time.Duration) (page paddock.Pa
 	for i := range m.parts {
 		p := &m.parts[i]
 		page.Gap = page.Gap || p.of.Gap && (p.taken > 0 || len(p.of.Items) == 0)
+		if to := p.of.SearchedTo; !to.IsZero() && (page.SearchedTo.IsZero() || to.After(page.SearchedTo) == m.q.Descending) {
+			page.SearchedTo = to
+		}
 		id, begun, err := p.place()
 		if err != nil {
 			return page, err
@@ -200,6 +203,9 @@ func (m *merging) read(ctx context.Context, wait time.Duration) (page paddock.Pa
 	}
 	if goesOn {
 		page.Next = m.at.String()
+	}
+	if len(page.Items) == m.q.Limit {
+		page.SearchedTo = time.Time{}
 	}
 	return page, nil
 }

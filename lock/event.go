@@ -166,6 +166,9 @@ func (e Event) RevokedBy() string {
 	return e.Caller.Name
 }
 
+// IsDeadlock reports whether the waiter was removed from the queue to break a deadlock.
+func (e Event) IsDeadlock() bool { return e.Kind == Dequeued && e.Reason == reasonDeadlock }
+
 // withAuthor returns the reason with the name of the key that has done it, if there is one.
 func withAuthor(reason string, done Kind, key string) string {
 	if key == "" {

@@ -24,7 +24,7 @@ var queryParameters = map[string][]string{
 	"/v1/locks/{name}":       {"wait_ms"},
 	"/v1/locks/{name}/holds": {"at", "limit", "until"},
 	"/v1/sessions":           {"cursor", "holder", "limit"},
-	"/v1/events":             {"cursor", "holder", "kind", "limit", "lock", "order", "prefix", "since", "until", "wait_ms"},
+	"/v1/events":             {"cursor", "deadlock", "holder", "kind", "limit", "lock", "order", "prefix", "since", "until", "wait_ms"},
 	"/v1/events/stream":      {"cursor", "lock", "prefix"},
 }
 

@@ -28,7 +28,7 @@ func lockQueryIn(r *http.Request) (paddock.LockQuery, error) {
 func eventQueryIn(r *http.Request) (paddock.EventQuery, error) {
 	q := queryOf(r)
 	return paddock.EventQuery{
-		Names: q.lock(), Prefix: q.text("prefix"), Kinds: q.kinds(), Holder: q.filter("holder"),
+		Names: q.lock(), Prefix: q.text("prefix"), Kinds: q.kinds(), Deadlock: q.boolean("deadlock"), Holder: q.filter("holder"),
 		Since: q.instant("since"), Until: q.instant("until"), Descending: q.descending(), Limit: q.limit(),
 		Cursor: q.text("cursor"), Wait: wire.DurationOf(q.whole("wait_ms")),
 	}, q.invalid()

@@ -54,9 +54,9 @@
 // # Events
 //
 // The page of the events takes the kinds of the API, and deadlock: calls that left a queue to break a deadlock, with the
-// circle. It reads five pages of events at most for these, and then offers to go on. A time is in UTC: an instant, a time
-// of the last 24 hours, or how long ago it was. Around an instant are five minutes before and after it. The page has a
-// stream unless it is of the past.
+// circle. A page of events reads a bounded part of them, see [paddock.Page]: if it finds too few there, it says how far it
+// has searched, and offers to go on. A time is in UTC: an instant, a time of the last 24 hours, or how long ago it was.
+// Around an instant are five minutes before and after it. The page has a stream unless it is of the past.
 //
 // # Holders
 //

@@ -8,20 +8,15 @@ import (
 	"time"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/internal/when"
 	"github.com/paddock-lock/paddock/lock"
 )
 
 // eventsRoot is the path of the events over all locks.
 const eventsRoot = "/ui/events"
 
-const (
-	// deadlocks is a choice for the kind: waiters that were removed from a queue to break a deadlock.
-	deadlocks = "deadlock"
-	// maxEventPages bounds how many pages of events are read for a page with deadlocks.
-	maxEventPages = 5
-	// aroundTime is how far events are from an instant that they are around.
-	aroundTime = 5 * time.Minute
-)
+// deadlocks is a choice for the kind: waiters that were removed from a queue to break a deadlock.
+const deadlocks = "deadlock"
 
 // eventFields are the fields of the form that selects events, as typed.
 type eventFields struct {
@@ -77,8 +72,11 @@ type kindChoice struct{ Value, Text string }
 func (eventFields) Choices() []kindChoice {
 	losses := strings.ReplaceAll(kindNames(lock.Expired, lock.Revoked, lock.Refused, lock.Suspected), " ", ",")
 	freezes := strings.ReplaceAll(kindNames(lock.Frozen, lock.Thawed, lock.Opened), " ", ",")
-	all := []kindChoice{{"", "all kinds"}, {losses, "losses"}, {deadlocks, "deadlocks"}, {freezes, "freezes"}}
+	all := []kindChoice{{"", "all kinds"}, {losses, "losses"}, {deadlocks, "deadlocks"}, {lock.Refused.String(), "stale writes"}, {freezes, "freezes"}}
 	for name := range strings.FieldsSeq(kindNames()) {
+		if name == lock.Refused.String() {
+			continue
+		}
 		all = append(all, kindChoice{name, name})
 	}
 	return all
@@ -86,11 +84,8 @@ func (eventFields) Choices() []kindChoice {
 
 // kinds returns the kinds that Kind names.
 func (f eventFields) kinds() (kinds []lock.Kind, err error) {
-	if f.Kind == deadlocks {
-		return []lock.Kind{lock.Dequeued}, nil
-	}
 	for name := range strings.SplitSeq(f.Kind, ",") {
-		if f.Kind == "" {
+		if f.Kind == "" || f.Kind == deadlocks {
 			break
 		}
 		k := lock.KindOf(name)
@@ -104,7 +99,7 @@ func (f eventFields) kinds() (kinds []lock.Kind, err error) {
 
 // query returns the query that the fields describe at now.
 func (f eventFields) query(now time.Time) (q paddock.EventQuery, err error) {
-	q = paddock.EventQuery{Prefix: f.Prefix, Holder: f.Holder, Descending: true, Cursor: f.Cursor}
+	q = paddock.EventQuery{Prefix: f.Prefix, Holder: f.Holder, Deadlock: f.Kind == deadlocks, Descending: true, Cursor: f.Cursor}
 	if q.Kinds, err = f.kinds(); err != nil {
 		return q, err
 	}
@@ -113,7 +108,7 @@ func (f eventFields) query(now time.Time) (q paddock.EventQuery, err error) {
 			return q, lock.Invalid("around", "cannot be combined with since or until; leave one of them out")
 		}
 		at, err := parseInstant("around", f.Around, now)
-		q.Since, q.Until = at.Add(-aroundTime), at.Add(aroundTime)
+		q.Since, q.Until = when.Around(at)
 		return q, err
 	}
 	if q.Since, err = parseInstant("since", f.Since, now); err != nil {
@@ -123,31 +118,16 @@ func (f eventFields) query(now time.Time) (q paddock.EventQuery, err error) {
 	return q, err
 }
 
-// parseInstant reads an instant in UTC, a time of day within the 24 hours before now, or how long before now. Without a
-// text it returns the zero instant.
+// parseInstant reads an instant, in UTC where it has no zone, see when.Instant. Without a text it returns the zero instant.
 func parseInstant(field, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	now = now.UTC()
-	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02T15:04:05"} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at, nil
-		}
+	at, err := when.Instant(text, now.UTC())
+	if err != nil {
+		return at, lock.Invalid(field, "%v; without a zone it is in UTC", err)
 	}
-	for _, layout := range []string{"15:04", time.TimeOnly} {
-		if clock, err := time.Parse(layout, text); err == nil {
-			at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, time.UTC)
-			if at.After(now) {
-				at = at.AddDate(0, 0, -1)
-			}
-			return at, nil
-		}
-	}
-	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
-		return now.Add(-ago), nil
-	}
-	return time.Time{}, lock.Invalid(field, "is no time; give one such as 03:12, 2026-01-02 03:12 or 2026-01-02T03:12:00Z, in UTC, or how long ago it was, such as 2h")
+	return at, nil
 }
 
 // An eventsPage lists events over all locks, the newest first, or shows an error.
@@ -156,7 +136,8 @@ type eventsPage struct {
 	eventFields
 	Events     []event
 	Pages      pages
-	Gap        bool // older events are no longer kept
+	Gap        bool      // older events are no longer kept
+	SearchedTo time.Time // how far the search has come, if it goes on at the next page; otherwise zero
 	Unreadable []paddock.Unreadable
 	JSON       string // the URL of the same in the API
 }
@@ -174,6 +155,9 @@ func (u *ui) events(w http.ResponseWriter, r *http.Request) {
 	}
 	p := eventsPage{view: viewOf(r, "Events", events), eventFields: f}
 	p.Kinds, p.About = kindNames(q.Kinds...), f.Holder
+	if q.Deadlock {
+		p.Kinds = lock.Dequeued.String()
+	}
 	if err == nil {
 		err = u.readEvents(r, &p, q)
 	}
@@ -184,26 +168,15 @@ func (u *ui) events(w http.ResponseWriter, r *http.Request) {
 	u.show(w, r, status, "all-events", p)
 }
 
-// readEvents reads the events of the page. Of deadlocks it reads several pages, because other calls leave queues, too.
+// readEvents reads the events of the page.
 func (u *ui) readEvents(r *http.Request, p *eventsPage, q paddock.EventQuery) error {
 	p.JSON = address("/v1/events", jsonQuery(q))
-	for range maxEventPages {
-		page, err := u.locks.Events(r.Context(), q)
-		if err != nil {
-			return err
-		}
-		for _, e := range page.Items {
-			if p.Kind != deadlocks || e.Cycle.Steps() != nil {
-				p.Events = append(p.Events, eventAnywhere(e))
-			}
-		}
-		p.Unreadable, p.Gap, q.Cursor = append(p.Unreadable, page.Unreadable...), page.Gap, page.Next
-		if p.Kind != deadlocks || page.Next == "" || len(p.Events) >= paddock.DefaultLimit {
-			break
-		}
+	page, err := u.locks.Events(r.Context(), q)
+	for _, e := range page.Items {
+		p.Events = append(p.Events, eventAnywhere(e))
 	}
-	p.Pages = p.pages(q.Cursor)
-	return nil
+	p.Unreadable, p.Gap, p.SearchedTo, p.Pages = page.Unreadable, page.Gap, page.SearchedTo, p.pages(page.Next)
+	return err
 }
 
 // eventAnywhere returns the event with its lock, or with the list of the locks of its prefix.
@@ -241,6 +214,9 @@ func jsonQuery(q paddock.EventQuery) url.Values {
 	v := url.Values{"order": {"desc"}}
 	if len(q.Kinds) > 0 {
 		v.Set("kind", strings.ReplaceAll(kindNames(q.Kinds...), " ", ","))
+	}
+	if q.Deadlock {
+		v.Set("deadlock", "true")
 	}
 	for key, value := range map[string]string{"prefix": q.Prefix, "holder": q.Holder, "cursor": q.Cursor} {
 		if value != "" {

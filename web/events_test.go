@@ -91,10 +91,10 @@ func TestInvalidEventFieldsAreShown(t *testing.T) {
 	t.Parallel()
 	for query, text := range map[string]string{
 		"kind=none":                "kind is unknown; give granted",
-		"around=noon":              "around is no time; give one such as 03:12",
-		"since=-1h":                "since is no time",
+		"around=noon":              "around &#34;noon&#34; is no time; give an instant such as",
+		"since=-1h":                "since &#34;-1h&#34; is no time",
 		"around=03:12&since=03:00": "around cannot be combined with since or until",
-		"since=2031-05-04&until=x": "since is no time",
+		"since=2031-05-04&until=x": "since &#34;2031-05-04&#34; is no time",
 		"cursor=x":                 "cursor is invalid",
 		"prefix=%3Cb%3E":           "prefix",
 	} {
@@ -126,6 +126,18 @@ func TestPagesOfEvents(t *testing.T) {
 	}
 	_, body := get(t, fx, target)
 	wantText(t, body, `id="first" href="/ui/events?holder=h"`, `id="previous"`)
+}
+
+// TestASearchWithoutAnEndSaysSo: the page says how far it has come, and goes on.
+func TestASearchWithoutAnEndSaysSo(t *testing.T) {
+	t.Parallel()
+	fx := newLossesFixture()
+	fx.SearchedTo = webtest.Noon.Add(-time.Hour)
+	_, body := get(t, fx, "/ui/events?holder=nobody")
+	wantText(t, body, "No event matches so far.", `Searched back to <time datetime="2031-05-04T11:00:00Z">`, `id="next"`)
+	_, body = get(t, newLossesFixture(), "/ui/events?holder=nobody")
+	wantText(t, body, "No event matches.")
+	wantNoText(t, body, "Searched back", `id="next"`)
 }
 
 func TestHolderPage(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-lock/paddock/cell"
 	"github.com/paddock-lock/paddock/internal/placement"
+	"github.com/paddock-lock/paddock/internal/when"
 	"github.com/paddock-lock/paddock/store"
 )
 
@@ -129,7 +130,7 @@ const (
 	// cellPause is how long it waits before it looks again at a cell that cannot be opened as it is.
 	cellPause = 10 * time.Second
 	// untilBack is how long it waits for a cell that is away: a hundred years.
-	untilBack = 100 * 365 * day
+	untilBack = 100 * 365 * when.Day
 )
 
 // openedCells are the stores of a replica with several databases.

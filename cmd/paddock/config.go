@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/internal/pgconnect"
+	"github.com/paddock-lock/paddock/internal/when"
 )
 
 type configCommand struct {
@@ -163,8 +164,8 @@ func shownCells(given []string) []string {
 
 // durationText returns d as a flag gives it: 7d, 1m, 100ms.
 func durationText(d time.Duration) string {
-	if d > 0 && d%day == 0 {
-		return fmt.Sprintf("%dd", d/day)
+	if d > 0 && d%when.Day == 0 {
+		return fmt.Sprintf("%dd", d/when.Day)
 	}
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

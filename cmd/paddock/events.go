@@ -33,6 +33,8 @@ WHEN is an instant such as 2026-01-02T03:12:00Z, a time of the last 24 hours on 
 long ago it was, such as 2h.
 
     paddock events --kind expired,revoked,refused --since 1h
+    paddock events --around 03:12
+    paddock events --deadlock --since 1d
     paddock events --prefix jobs: --holder worker-1 --limit 100
     paddock events --prefix jobs: --follow -o json | jq -r '.lock'
 
@@ -65,8 +67,8 @@ func (c *eventsCommand) Run(ctx context.Context, p *program) error {
 
 // follow prints the events of the query, and then the later ones until ctx ends.
 func (c *eventsCommand) follow(ctx context.Context, p *program, q paddock.EventQuery) error {
-	if c.Until != "" {
-		return usagef("--follow prints later events than those before --until; leave one of them out")
+	if c.Until+c.Around != "" {
+		return usagef("--follow prints the events that happen from now on, too; leave out --until and --around")
 	}
 	locks, err := c.clientWithTimeout(pollTime + attemptTimeout)
 	if err != nil {
@@ -83,7 +85,7 @@ func (c *eventsCommand) follow(ctx context.Context, p *program, q paddock.EventQ
 // printNewest prints the events of the query, the oldest first, and those that follow. An outage may last for the limit
 // before the first answer.
 func (w *watcher) printNewest(ctx context.Context, q paddock.EventQuery, limit time.Duration) error {
-	later := paddock.EventQuery{Prefix: q.Prefix, Kinds: q.Kinds, Holder: q.Holder, Cursor: paddock.CursorNow}
+	later := paddock.EventQuery{Prefix: q.Prefix, Kinds: q.Kinds, Deadlock: q.Deadlock, Holder: q.Holder, Cursor: paddock.CursorNow}
 	now, err := w.page(ctx, later, limit)
 	if err != nil {
 		return err

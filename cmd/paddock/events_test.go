@@ -24,6 +24,9 @@ func TestEventsOfAllLocksArePrinted(t *testing.T) {
 		{"--prefix=jobs: --holder=b", "granted b, revoked b"},
 		{"--prefix=up --since=1h", "granted b"},
 		{"--until=1h", ""},
+		{"--around=1s --limit=2", "granted c, granted b"},
+		{"--around=1h", ""},
+		{"--deadlock", ""},
 		{"--since=" + past[4].At.Format("2006-01-02T15:04:05.999999999Z07:00") + " --kind=revoked,granted --limit=1000", "revoked b, granted c, granted b"},
 	} {
 		stdout, stderr := d.expectExit(exitOK, append([]string{"events", "-o", "json"}, strings.Fields(c.args)...)...)

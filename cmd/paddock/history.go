@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/when"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -26,11 +27,13 @@ type historyCommand struct {
 
 // The pastFlags select events of the past.
 type pastFlags struct {
-	Since  string   `placeholder:"WHEN" unset:"the oldest event that is kept" help:"Only events at this instant or later."`
-	Until  string   `placeholder:"WHEN" unset:"now" help:"Only events before this instant."`
-	Kind   []string `placeholder:"KIND" complete:"kind" unset:"all kinds" help:"Only events of these kinds, with commas between them."`
-	Holder string   `placeholder:"NAME" unset:"all holders" help:"Only events of this holder."`
-	Limit  int      `default:"20" placeholder:"N" help:"How many events to show: the newest ones."`
+	Since    string   `placeholder:"WHEN" unset:"the oldest event that is kept" help:"Only events at this instant or later."`
+	Until    string   `placeholder:"WHEN" unset:"now" help:"Only events before this instant."`
+	Around   string   `placeholder:"WHEN" unset:"all events" help:"Only events of the five minutes before this instant and of the five after it."`
+	Kind     []string `placeholder:"KIND" complete:"kind" unset:"all kinds" help:"Only events of these kinds, with commas between them."`
+	Deadlock bool     `help:"Only waiters that were removed from a queue to break a deadlock, with its circle."`
+	Holder   string   `placeholder:"NAME" unset:"all holders" help:"Only events of this holder."`
+	Limit    int      `default:"20" placeholder:"N" help:"How many events to show: the newest ones."`
 }
 
 func (historyCommand) Help() string {
@@ -70,8 +73,8 @@ func (c *historyCommand) Run(ctx context.Context, p *program) error {
 
 // printHolds prints who held the lock at an instant.
 func (c *historyCommand) printHolds(ctx context.Context, p *program, locks *client.Client) error {
-	if c.Since != "" || c.Until != "" || len(c.Kind) > 0 || c.Holder != "" {
-		return usagef("--at cannot be combined with --since, --until, --kind or --holder; leave them out")
+	if c.Since+c.Until+c.Around+c.Holder != "" || len(c.Kind) > 0 || c.Deadlock {
+		return usagef("--at cannot be combined with flags that select events; leave them out")
 	}
 	at, err := parseInstant("at", c.At, time.Now())
 	if err != nil {
@@ -91,7 +94,7 @@ func (c *historyCommand) printHolds(ctx context.Context, p *program, locks *clie
 
 // query returns q for the newest of the selected events, or a usage error.
 func (c pastFlags) query(q paddock.EventQuery, now time.Time) (paddock.EventQuery, error) {
-	q.Holder, q.Descending, q.Limit = c.Holder, true, c.Limit
+	q.Holder, q.Deadlock, q.Descending, q.Limit = c.Holder, c.Deadlock, true, c.Limit
 	if c.Limit < 1 || c.Limit > paddock.MaxLimit {
 		return q, usagef("--limit is %d; give 1 to %d", c.Limit, paddock.MaxLimit)
 	}
@@ -103,6 +106,14 @@ func (c pastFlags) query(q paddock.EventQuery, now time.Time) (paddock.EventQuer
 		q.Kinds = append(q.Kinds, kind)
 	}
 	var err error
+	if c.Around != "" {
+		if c.Since+c.Until != "" {
+			return q, usagef("--around cannot be combined with --since or --until; leave one of them out")
+		}
+		at, err := parseInstant("around", c.Around, now)
+		q.Since, q.Until = when.Around(at)
+		return q, err
+	}
 	if q.Since, err = parseInstant("since", c.Since, now); err != nil {
 		return q, err
 	}
@@ -113,35 +124,16 @@ func (c pastFlags) query(q paddock.EventQuery, now time.Time) (paddock.EventQuer
 	return q, explain(err)
 }
 
-// parseInstant reads an instant, a time of day within the 24 hours before now, or how long before now. Without a text
-// it returns the zero instant.
+// parseInstant reads an instant, see when.Instant. Without a text it returns the zero instant.
 func parseInstant(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
+	at, err := when.Instant(text, now)
+	if err != nil {
+		return at, usagef("--%s: %v", flag, err)
 	}
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04:05"} {
-		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return at, nil
-		}
-	}
-	for _, layout := range []string{"15:04", time.TimeOnly} {
-		if clock, err := time.Parse(layout, text); err == nil {
-			at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
-			if at.After(now) {
-				at = at.AddDate(0, 0, -1)
-			}
-			return at, nil
-		}
-	}
-	ago, err := parseDuration(text)
-	if err != nil || ago < 0 {
-		return time.Time{}, usagef("--%s is %q; give an instant such as 2026-01-02T03:12:00Z, a time such as 03:12, or how long "+
-			"ago, such as 2h", flag, text)
-	}
-	return now.Add(-ago), nil
+	return at, nil
 }
 
 // The pastEvents are events in the order of their ids.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/paddock-lock/paddock/client/guard"
+	"github.com/paddock-lock/paddock/internal/when"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -358,7 +359,7 @@ func (w *waitTime) UnmarshalText(text []byte) error {
 		*w = forever
 		return nil
 	}
-	d, err := parseDuration(string(text))
+	d, err := when.Duration(string(text))
 	if err != nil || d < 0 {
 		return fmt.Errorf("%q is not a waiting time; give a duration such as 90s, 1h or 1d, or forever", text)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-lock/paddock/client/guard"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/printable"
 	"github.com/paddock-lock/paddock/cmd/paddock/internal/supervise"
+	"github.com/paddock-lock/paddock/internal/when"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -36,7 +37,7 @@ func (f onceFlags) closing(members []lock.Member) (lock.Closing, error) {
 	case f.TZ != "":
 		return c, usagef("--tz is for --once-per minute, hour, day, week or month; leave it out: a duration has no time zone")
 	default:
-		d, err := parseDuration(f.OncePer)
+		d, err := when.Duration(f.OncePer)
 		if err != nil || d <= 0 {
 			return c, usagef("--once-per is %q; give minute, hour, day, week or month, or a duration such as 23h", f.OncePer)
 		}

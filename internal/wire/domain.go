@@ -175,7 +175,7 @@ func toWaiter(w api.Waiter) lock.WaiterInfo {
 // EventPageOf returns the model of a page of events.
 func EventPageOf(p paddock.Page[lock.Event]) api.EventPage {
 	return api.EventPage{
-		Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap),
+		Events: MapSlice(p.Items, EventOf), NextCursor: UnlessZero(p.Next), Gap: UnlessZero(p.Gap), SearchedTo: instantOf(p.SearchedTo),
 		Unreadable: mapOptional(p.Unreadable, UnreadableOf), EndedSessions: mapOptional(p.EndedSessions, lock.SessionRef.String),
 	}
 }
@@ -183,7 +183,7 @@ func EventPageOf(p paddock.Page[lock.Event]) api.EventPage {
 // ToEventPage returns the page.
 func ToEventPage(p api.EventPage) paddock.Page[lock.Event] {
 	return paddock.Page[lock.Event]{
-		Items: MapSlice(p.Events, ToEvent), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap),
+		Items: MapSlice(p.Events, ToEvent), Next: ValueOf(p.NextCursor), Gap: ValueOf(p.Gap), SearchedTo: ValueOf(p.SearchedTo),
 		Unreadable: mapOptional(p.Unreadable, ToUnreadable), EndedSessions: mapOptional(p.EndedSessions, func(name string) lock.SessionRef { return sessionRefOf(&name) }),
 	}
 }

@@ -24,7 +24,10 @@ func LockQueryString(q paddock.LockQuery) string {
 // EventQueryString returns the query of a URL that pages through events. It has one of the Names at most, and no
 // Sessions.
 func EventQueryString(q paddock.EventQuery) string {
-	order, name := "", ""
+	order, name, deadlock := "", "", ""
+	if q.Deadlock {
+		deadlock = "true"
+	}
 	if len(q.Names) > 0 {
 		name = q.Names[0]
 	}
@@ -32,7 +35,7 @@ func EventQueryString(q paddock.EventQuery) string {
 		order = string(api.Desc)
 	}
 	return queryString("lock", name, "prefix", q.Prefix, "kind", strings.Join(MapSlice(q.Kinds, lock.Kind.String), ","),
-		"holder", q.Holder, "since", instant(q.Since), "until", instant(q.Until), "order", order,
+		"deadlock", deadlock, "holder", q.Holder, "since", instant(q.Since), "until", instant(q.Until), "order", order,
 		"limit", digits(int64(q.Limit)), "cursor", q.Cursor, "wait_ms", digits(Milliseconds(q.Wait)))
 }
 

@@ -73,7 +73,7 @@ func deadlockOfSessions(s *fixture) {
 // expectCycle expects the circle in the event of the victim.
 func (s *fixture) expectCycle(cycle []lock.DeadlockStep) {
 	s.Helper()
-	query := paddock.EventQuery{Names: []string{cycle[0].Name}, Kinds: []lock.Kind{lock.Dequeued}}
+	query := paddock.EventQuery{Names: []string{cycle[0].Name}, Deadlock: true}
 	e := (&reader{s, query}).want(1)[0] // the event may be visible later than the answer
 	if e.Reason != "deadlock" || !slices.Equal(e.Cycle.Steps(), cycle) {
 		s.Errorf("the event is %+v, want the circle %+v", e, cycle)

@@ -24,18 +24,19 @@ const self lock.Replica = 1
 // that the page does not call panic.
 type Service struct {
 	paddock.Service
-	Feed      *Feed
-	mu        sync.Mutex
-	now       time.Time
-	states    map[string]lock.Record
-	LastToken lock.Token
-	Calls     int                  // of acquire; the number of a call is its lease_id and attachment
-	Forgotten bool                 // older events are not kept any more
-	Broken    []paddock.Unreadable // on each page of events
-	PageSize  int                  // of a page; zero: the query's
-	fault     error                // of every call; nil: none
-	lists     int                  // calls of Locks
-	revoked   []lock.Revoke
+	Feed       *Feed
+	mu         sync.Mutex
+	now        time.Time
+	states     map[string]lock.Record
+	LastToken  lock.Token
+	Calls      int                  // of acquire; the number of a call is its lease_id and attachment
+	SearchedTo time.Time            // pages of events say so, if it is not zero
+	Forgotten  bool                 // older events are not kept any more
+	Broken     []paddock.Unreadable // on each page of events
+	PageSize   int                  // of a page; zero: the query's
+	fault      error                // of every call; nil: none
+	lists      int                  // calls of Locks
+	revoked    []lock.Revoke
 }
 
 // NewService returns a service without locks, at Noon.
@@ -240,6 +241,9 @@ func (fx *Service) Events(_ context.Context, q paddock.EventQuery) (paddock.Page
 			break
 		}
 		p.Items = append(p.Items, e)
+	}
+	if !fx.SearchedTo.IsZero() {
+		p.SearchedTo, p.Next = fx.SearchedTo, "1"
 	}
 	p.Gap, p.Unreadable = p.Next == "" && fx.Forgotten, fx.Broken
 	return p, nil

@@ -205,11 +205,13 @@ class Event(TypedDict):
 
 
 class EventPage(TypedDict):
-    """gap says that events before these are missing: read the locks again."""
+    """gap says that events before these are missing: read the locks again. searched_to says that the search has come so
+    far, and goes on with next_cursor."""
 
     events: List[Event]
     next_cursor: NotRequired[str]
     gap: NotRequired[bool]
+    searched_to: NotRequired[str]
     ended_sessions: NotRequired[List[str]]
     unreadable: NotRequired[List[Unreadable]]
 

@@ -239,13 +239,14 @@ class Calls(Policy):
         asked = query(at=at, until=until, limit=limit)
         return cast(answers.HoldList, self._call("GET", path("/v1/locks", name, f"/holds?{asked}"), has=("holds", "complete"), name=name))
 
-    def events(self, *, lock: Optional[str] = None, prefix: Optional[str] = None, kind: Optional[str] = None,
+    def events(self, *, lock: Optional[str] = None, prefix: Optional[str] = None, kind: Optional[str] = None, deadlock: bool = False,
                holder: Optional[str] = None, since: Optional[str] = None, until: Optional[str] = None,
                order: Optional[str] = None, limit: Optional[int] = None, cursor: Optional[str] = None,
                wait: float = 0.0) -> answers.EventPage:
         """Returns a page of events, oldest first unless order is "desc"; pass its next_cursor for the next page, which
-        there is none of without one. kind may have several kinds with commas between them. wait waits for an event."""
-        asked = query(lock=lock, prefix=prefix, kind=kind, holder=holder, since=since, until=until,
+        there is none of without one. kind may have several kinds with commas between them; deadlock selects the
+        waiters that were removed to break one. wait waits for an event."""
+        asked = query(lock=lock, prefix=prefix, kind=kind, deadlock="true" if deadlock else None, holder=holder, since=since, until=until,
                       order=order, limit=limit, cursor=cursor, wait_ms=ms("wait", wait) or None)
         return cast(answers.EventPage, self._call("GET", f"/v1/events?{asked}", wait=wait, has=("events",)))
 

@@ -2092,6 +2092,13 @@ export interface components {
              *     many events after the cursor. Absent otherwise.
              */
             gap?: boolean;
+            /**
+             * Format: date-time
+             * @description How far the search has come, up to a minute, if it has read as much as one page may, a hundred thousand
+             *     commits, and has found fewer events than `limit`. Older ones (later ones with `order=asc`) may match: go on
+             *     with `next_cursor`. Absent otherwise.
+             */
+            searched_to?: string;
             /** @description Those of the sessions of `waitForEvents` that have ended. Absent if there are none. */
             ended_sessions?: string[];
             /**
@@ -3981,6 +3988,8 @@ export interface operations {
                  *     ]
                  */
                 kind?: components["schemas"]["EventKind"][];
+                /** @description If true, only waiters that were removed from a queue to break a deadlock; their events have its `cycle`. */
+                deadlock?: boolean;
                 /**
                  * @description Only events with exactly this holder.
                  * @example worker-1

@@ -62,7 +62,8 @@
 //
 //   - Consecutive pages contain each selected event once, in the order of ids, unless the page reports a gap.
 //   - A cursor may be between two events of a batch.
-//   - The work for one page is bounded, see [Log.Page].
+//   - The work for one page is bounded, see [Log.Page], also for a query that selects nothing: a search that ends there
+//     says how far it has come.
 //   - Following several names costs one wake for each event of these, as following one does. An event of a kind that the
 //     query does not select wakes nobody.
 //   - A page of several names reads one step of the table at most. If that does not reach the bound, there is a gap.

@@ -20,8 +20,8 @@ import (
 	"github.com/paddock-lock/paddock/store/internal/row"
 )
 
-// scanTime is after how long a page is returned although it is not full and there are more batches.
-const scanTime = 3 * time.Second
+// maxSteps bounds the steps of a page: it reads a hundred thousand batches at most, which costs half a second of a core.
+const maxSteps = 100
 
 // A Log reads the events of the database. Its methods are safe for concurrent use.
 type Log struct {
@@ -55,12 +55,13 @@ func (i item) selectedBy(q *paddock.EventQuery) bool {
 
 // A segment is the items that a query selects between two ids.
 type segment struct {
-	items  []item // in the order of the query; what cannot be read is before the event with the same id
-	events int    // the number of events among the items, at most the limit of the query
-	upTo   int64  // these are all selected items up to this id; if they descend, all from this id on
-	end    bool   // there were no batches after upTo up to the bound; if they descend, before upTo
-	over   bool   // the query will never select an event after these
-	gap    bool   // events may be missing before these
+	items  []item    // in the order of the query; what cannot be read is before the event with the same id
+	events int       // the number of events among the items, at most the limit of the query
+	read   time.Time // the instant of the last batch that was read; zero for none
+	upTo   int64     // these are all selected items up to this id; if they descend, all from this id on
+	end    bool      // there were no batches after upTo up to the bound; if they descend, before upTo
+	over   bool      // the query will never select an event after these
+	gap    bool      // events may be missing before these
 }
 
 // add appends the next items that q selects, until the segment has q.Limit events.
@@ -99,7 +100,8 @@ func (s *segment) split() (events []lock.Event, unreadable []paddock.Unreadable)
 // that long while the page is empty, and until enough is closed, which may be nil. Errors are those of package lock.
 //
 // A page is read in steps of bounded work. It has fewer events than its limit only if there are no more, if there is
-// a gap, or if it took scanTime to find them. In that case the page may even be empty, but its Next is further on.
+// a gap, or if they are not among the batches of maxSteps steps. In that case the page may even be empty, but its Next
+// is further on, and SearchedTo says how far.
 func (l *Log) Page(
 	ctx context.Context, q paddock.EventQuery, enough <-chan struct{},
 ) (page paddock.Page[lock.Event], err error) {
@@ -133,6 +135,9 @@ func (l *Log) Page(
 	if !s.over {
 		page.Next = strconv.FormatInt(s.upTo, 10)
 	}
+	if !s.over && !s.end && s.events < q.Limit {
+		page.SearchedTo = s.read
+	}
 	return page, nil
 }
 
@@ -144,7 +149,7 @@ func (l *Log) stored(ctx context.Context, q paddock.EventQuery, ids span) (segme
 	if q.Descending {
 		s.upTo = ids.before
 	}
-	for began, size := time.Now(), firstStep(q.Limit); ; size = nextStep {
+	for n, size := 1, firstStep(q.Limit); ; n, size = n+1, nextStep {
 		var next segment
 		var end bound
 		err := l.db.Read(ctx, func(ctx context.Context) (err error) {
@@ -162,7 +167,7 @@ func (l *Log) stored(ctx context.Context, q paddock.EventQuery, ids span) (segme
 		next.items = append(s.items, next.items...)
 		next.events, next.gap = s.events+next.events, s.gap || next.gap
 		s, s.over = next, ids.passed(q, next)
-		if s.end || s.over || s.gap || s.events == q.Limit || time.Since(began) >= scanTime {
+		if s.end || s.over || s.gap || s.events == q.Limit || n == maxSteps {
 			return s, nil
 		}
 	}
@@ -339,6 +344,7 @@ func (l *Log) collect(s *segment, rows pgx.Rows, q paddock.EventQuery, from, bou
 		if s.events == q.Limit || lastOf(id) > bound {
 			return nil
 		}
+		s.read = at.UTC()
 		var unreadable, events []item
 		for _, element := range entries {
 			entry, err := row.ParseEntry(element, id, at)

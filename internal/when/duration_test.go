@@ -1,4 +1,4 @@
-package main
+package when
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ func TestDurationsMayHaveDays(t *testing.T) {
 		"7d": 7 * 24 * time.Hour, "1d12h": 36 * time.Hour, "1d0.5s": 24*time.Hour + 500*time.Millisecond, "+1d": 24 * time.Hour,
 		"-1s": -time.Second, "-1d1h": -25 * time.Hour, "106750d": 106750 * 24 * time.Hour, "5µs": 5 * time.Microsecond,
 	} {
-		if got, err := parseDuration(text); got != want || err != nil {
+		if got, err := Duration(text); got != want || err != nil {
 			t.Errorf("%s is %v, %v; want %v", text, got, err, want)
 		}
 	}
@@ -23,19 +23,19 @@ func TestDurationsMayHaveDays(t *testing.T) {
 		"s": "not a duration", "1d 2h": "not a duration", ".s": "not a duration", "--1s": "not a duration",
 		"106751d": "too long", "99999999999999999999d": "too long", "9999999h": "too long", "106750d9999999h": "too long",
 	} {
-		if got, err := parseDuration(text); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := Duration(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %v, %v; want an error with %q", text, got, err, want)
 		}
 	}
 }
 
-// FuzzDurationsAreThoseOfGo compares parseDuration with time.ParseDuration.
+// FuzzDurationsAreThoseOfGo compares Duration with time.ParseDuration.
 func FuzzDurationsAreThoseOfGo(f *testing.F) {
 	for _, text := range []string{"1s", "-1.5h", "1d2h", "0", "+0", "-0", "1µs2ns", ".5s", "9999999h", "+", "1.s"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := parseDuration(text)
+		got, err := Duration(text)
 		want, wantErr := time.ParseDuration(text)
 		if wantErr == nil && want != -1<<63 && (err != nil || got != want) || wantErr != nil && err == nil && !strings.Contains(text, "d") {
 			t.Errorf("%q is %v, %v; want %v, %v", text, got, err, want, wantErr)

@@ -90,6 +90,10 @@ mutants: ## Break Paddock in each way of test/faults/mutants, and check that a t
 faults-long: ## Restore the database 20 times in each variant, and run the noisy-neighbour tests at full size; ten minutes
 	go test -C test ./faults -v -count=1 -timeout 60m -run 'TestRestoreBeginsAnEpoch|TestNoisyNeighbourCostsNoLease' -faults.restores=20 -faults.noise
 
+.PHONY: events
+events: ## Read pages of ten million events, and check the query plans; three minutes
+	go test ./store/internal/eventlog -v -count=1 -timeout 20m -run TestNoPageReadsTheWholeTable -eventlog.events=10000000
+
 .PHONY: cells
 cells: ## Take away one of three cells, move a group 100 times, and compare the rates of cells; 20 minutes
 	go test -C test ./faults -v -count=1 -timeout 30m -parallel 1 -run '^TestACell|^TestAGroup' -faults.long

@@ -46,14 +46,7 @@ func (l *Log) span(ctx context.Context, q paddock.EventQuery, cursor int64) (spa
 
 // seek narrows the span to the batches that may have events of the query's range.
 func (l *Log) seek(ctx context.Context, q paddock.EventQuery, ids *span) error {
-	since := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-	if !q.Since.IsZero() {
-		since = pgtype.Timestamptz{Time: q.Since.Add(-clockSlack), Valid: true}
-	}
-	until := pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
-	if !q.Until.IsZero() {
-		until = pgtype.Timestamptz{Time: q.Until.Add(clockSlack), Valid: true}
-	}
+	since, until := rangeOf(q)
 	return l.db.Read(ctx, func(ctx context.Context) error {
 		var first, next, pruned int64
 		var now time.Time
@@ -69,6 +62,19 @@ func (l *Log) seek(ctx context.Context, q paddock.EventQuery, ids *span) error {
 		ids.pruned = pruned > 0 && first <= epoch.BatchOf(pruned)
 		return nil
 	})
+}
+
+// rangeOf returns the instants between which a batch may be that has an event of the query's range.
+func rangeOf(q paddock.EventQuery) (since, until pgtype.Timestamptz) {
+	since = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+	if !q.Since.IsZero() {
+		since = pgtype.Timestamptz{Time: q.Since.Add(-clockSlack), Valid: true}
+	}
+	until = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	if !q.Until.IsZero() {
+		until = pgtype.Timestamptz{Time: q.Until.Add(clockSlack), Valid: true}
+	}
+	return since, until
 }
 
 // passed reports whether no event of the span follows the segment, which begins with it.

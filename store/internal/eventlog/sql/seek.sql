@@ -7,6 +7,9 @@
 -- A binary search in the ids, whose order is about that of the instants: there is no index on these, which would cost
 -- each commit more than it saves here. Between low and high is always the first batch that is not older. Ids that no
 -- batch has do not matter, since each step looks for the next batch from the middle on.
+--
+-- What moved in is looked for only if there is any, which the index tells: for a table without statistics, the planner
+-- would expect that half of it has, and read all of it.
 with recursive search (edge, at, low, high) as (
     select edge, at, 0::bigint, (select coalesce(max(id), 0) + 1 from paddock.event_batches)
     from (values (1, $1::timestamptz), (2, $2::timestamptz)) as edges (edge, at)
@@ -19,11 +22,12 @@ with recursive search (edge, at, low, high) as (
         select id, at from paddock.event_batches where id >= (s.low + s.high) / 2 and not moved order by id limit 1
     ) b on true
     where s.low < s.high
+), moved as materialized (
+    select id, at from paddock.event_batches
+    where moved and $3::boolean and (select true from paddock.event_batches where moved order by at limit 1)
 )
-select least((select low from search where edge = 1 and low = high),
-             (select min(id) from paddock.event_batches where moved and $3::boolean and at >= $1)),
-       greatest(next.id, case when next.id > 0
-                then (select max(id) + 1 from paddock.event_batches where moved and $3 and at < $2) end),
+select least((select low from search where edge = 1 and low = high), (select min(id) from moved where at >= $1)),
+       greatest(next.id, case when next.id > 0 then (select max(id) + 1 from moved where at < $2) end),
        clock_timestamp(),
        (select pruned from paddock.horizon)
 from (

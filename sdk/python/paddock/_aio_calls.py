@@ -99,6 +99,9 @@ class AioCalls:
     @_call(client.Paddock.cells)
     def cells(self) -> None: ...
 
+    @_call(client.Paddock.service)
+    def service(self) -> None: ...
+
     @_call(client.Paddock.lock)
     def lock(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The calls with which operators freeze locks, bound what may be asked of them, and see which database has them."""
+"""The calls with which operators freeze locks, bound what may be asked of them, and look at the service itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._arguments import members, ms, path
 
 
 class Policy:
-    """The single calls about freezes, rules and cells."""
+    """The single calls about freezes and rules, and those about cells and the service."""
 
     def freeze(self, scope: str, *, reason: str, duration: Optional[float] = None) -> answers.FreezeStatus:
         """Freezes the lock, or all locks whose names begin with a scope such as "billing:", for so many seconds or until thaw.
@@ -51,6 +51,11 @@ class Policy:
     def cells(self) -> answers.CellList:
         """Returns the databases of a service that has several, and which groups of locks were moved to each. Empty if it has one."""
         return cast(answers.CellList, self._call("GET", "/v1/cells", has=("cells",)))
+
+    def service(self) -> Json:
+        """Returns how the service itself is: its replicas, its databases and its settings, as openapi.yaml describes them. The
+        key needs the role admin for all names."""
+        return self._call("GET", "/v1/service", has=("databases",))
 
     def _call(self, method: str, where: str, body: Optional[Json] = None, *, changes: bool = False, has: Sequence[str] = (), **same: Any) -> Json:
         raise NotImplementedError

@@ -257,6 +257,7 @@ class Policy(ServiceTest):
 
     def test_a_service_with_one_database_has_no_cells(self):
         self.assertEqual(self.paddock.cells(), {"cells": []})
+        self.assertEqual([database["epoch"]["number"] for database in self.paddock.service()["databases"]], [1])
 
     def test_an_invalid_scope_is_not_sent(self):
         client = self.client("http://127.0.0.1:1")
@@ -277,5 +278,6 @@ class Policy(ServiceTest):
                 self.assertIn(self.name, [rule["scope"] for rule in (await locks.rules())["rules"]])
                 await locks.remove_rule(self.name)
                 self.assertEqual(await locks.cells(), {"cells": []})
+                self.assertEqual(len((await locks.service())["databases"]), 1)
 
         asyncio.run(policy())

@@ -163,7 +163,7 @@ const parameters: Readonly<Record<CallName, readonly Parameter[]>> = {
   sessions: [query], session: [named('session')], revokeSession: [named('session'), request],
   declareTree: [named('root')], removeTree: [named('root')], trees: [],
   freeze: [named('scope'), request], frozen: [named('scope')], thaw: [named('scope')], freezes: [],
-  setRule: [named('scope'), request], removeRule: [named('scope')], rules: [], cells: [],
+  setRule: [named('scope'), request], removeRule: [named('scope')], rules: [], cells: [], service: [],
   lock: [named('name')], queue: [named('name')], locks: [query], holds: [named('name'), query], events: [query],
   verifyToken: [request], reportStaleToken: [request], writeFenced: [named('key'), request], readFenced: [named('key')],
 };

@@ -140,6 +140,8 @@ export interface Paddock {
   rules(options?: CallOptions): Promise<Schemas['RuleList']>;
   /** Lists the databases of a service that has several, and which groups of locks were moved to each. Empty if it has one. */
   cells(options?: CallOptions): Promise<Schemas['CellList']>;
+  /** Reads how the service itself is: its replicas, its databases and its settings. For operators. */
+  service(options?: CallOptions): Promise<Schemas['ServiceInfo']>;
   /** Reads a lock. A lock that was never used is free. */
   lock(name: string, options?: CallOptions): Promise<Schemas['Lock']>;
   /** Lists the waiters of a lock and what blocks each of them. */
@@ -303,7 +305,7 @@ function treeCalls(api: Client<paths>): Pick<Paddock, 'declareTree' | 'removeTre
   };
 }
 
-type PolicyCalls = 'freeze' | 'frozen' | 'thaw' | 'freezes' | 'setRule' | 'removeRule' | 'rules' | 'cells';
+type PolicyCalls = 'freeze' | 'frozen' | 'thaw' | 'freezes' | 'setRule' | 'removeRule' | 'rules' | 'cells' | 'service';
 
 function policyCalls(api: Client<paths>): Pick<Paddock, PolicyCalls> {
   return {
@@ -323,6 +325,8 @@ function policyCalls(api: Client<paths>): Pick<Paddock, PolicyCalls> {
       bodyOf('read', await api.GET('/v1/rules', { ...o }), (list) => Array.isArray(list.rules)),
     cells: async (o) =>
       bodyOf('read', await api.GET('/v1/cells', { ...o }), (list) => Array.isArray(list.cells)),
+    service: async (o) =>
+      bodyOf('read', await api.GET('/v1/service', { ...o }), (service) => Array.isArray(service.databases)),
   };
 }
 

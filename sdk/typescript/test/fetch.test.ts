@@ -130,6 +130,7 @@ test('a freeze or a rule other than the requested one is rejected', async () => 
     await assert.rejects(paddock.setRule('billing:x', { capacity: 1 }), { code: 'unknown_outcome' });
     await assert.rejects(paddock.rules(), { code: 'unavailable' });
     await assert.rejects(paddock.cells(), { code: 'unavailable' });
+    await assert.rejects(paddock.service(), { code: 'unavailable' });
   }
   assert.deepEqual(await clientWith(200, 'application/json', JSON.stringify(freeze)).frozen('billing:'), freeze);
 });

@@ -216,4 +216,5 @@ describe('a rule', { concurrency: true }, () => {
 
 test('a service with one database has no cells', limit, async () => {
   assert.deepEqual(await direct().cells(), { cells: [] });
+  assert.deepEqual((await direct().service()).databases.map(({ epoch, problem }) => [epoch?.number, problem]), [[1, undefined]]);
 });

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,7 +52,8 @@ names of their own, and are free afterwards.
 
 An API key needs the role lock for names under the prefix. With the role admin the clients also revoke leases, declare
 a tree, freeze their own locks, set a rule, and let leases become suspect (on_expiry hold), where the service grants
-such leases. Break something meanwhile: kill a replica, restart
+such leases. If the service has several cells, the clients use names in each of them, which begin with the prefix, a dash
+and a number, where the key covers these. Break something meanwhile: kill a replica, restart
 PostgreSQL, unplug a cable. The verdict must stay the same. If you interrupt it, it checks the calls until then. Exit
 code 1 means that a promise was broken.`
 }
@@ -70,11 +72,15 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	c.Seed = cmp.Or(c.Seed, 1+rand.Uint64N(1_000_000))
 	folded := *p
 	folded.stdout = &folder{w: p.stdout}
-	v := &verification{program: &folded, verifyCommand: c, replicas: replicas, name: c.Prefix + ":" + uuid.NewString()[:8]}
+	v := &verification{program: &folded, verifyCommand: c, replicas: replicas}
+	v.names = []string{v.nameIn(c.Prefix)}
 	if err := v.checkAccess(ctx); err != nil {
 		return err
 	}
 	if err := v.checkOneDeployment(ctx); err != nil {
+		return err
+	}
+	if err := v.spread(ctx); err != nil {
 		return err
 	}
 	if err := v.printPlan(); err != nil {
@@ -124,31 +130,31 @@ func (c *verifyCommand) replicas() ([]workload.Replica, error) {
 func (v *verification) checkAccess(ctx context.Context) error {
 	v.isAdmin, v.grantsHold = true, true
 	for _, r := range v.replicas {
-		if err := v.withTimeout(ctx, callTimeout, func(ctx context.Context) error { return v.probe(ctx, r.Locks) }); err != nil {
+		if err := v.withTimeout(ctx, callTimeout, func(ctx context.Context) error { return v.probe(ctx, r.Locks, v.names[0]) }); err != nil {
 			return fmt.Errorf("cannot verify the service at %s: %w", r.Via, explain(err))
 		}
 	}
 	return nil
 }
 
-// probe finds out what a replica allows.
-func (v *verification) probe(ctx context.Context, s paddock.Service) error {
-	if _, err := s.Lock(ctx, v.name); err != nil {
+// probe finds out what a replica allows with a lock.
+func (v *verification) probe(ctx context.Context, s paddock.Service, name string) error {
+	if _, err := s.Lock(ctx, name); err != nil {
 		return err
 	}
-	_, err := s.Revoke(ctx, lock.Revoke{Name: v.name, Token: lock.MaxToken, Reason: "paddock verify checks its role"})
+	_, err := s.Revoke(ctx, lock.Revoke{Name: name, Token: lock.MaxToken, Reason: "paddock verify checks its role"})
 	switch {
 	case errors.Is(err, lock.ErrRoleMissing):
 		v.isAdmin = false
 	case !errors.Is(err, lock.ErrTokenMismatch):
 		return err
 	}
-	return v.probeLease(ctx, s)
+	return v.probeLease(ctx, s, name)
 }
 
 // probeLease acquires a lease that does not end by itself, if the key can revoke it, and releases it.
-func (v *verification) probeLease(ctx context.Context, s paddock.Service) error {
-	a := lock.Acquire{Locks: lock.One(v.name), LeaseID: lock.LeaseID(uuid.New()), Holder: "paddock verify", TTL: v.TTL,
+func (v *verification) probeLease(ctx context.Context, s paddock.Service, name string) error {
+	a := lock.Acquire{Locks: lock.One(name), LeaseID: lock.LeaseID(uuid.New()), Holder: "paddock verify", TTL: v.TTL,
 		Stays: v.isAdmin && v.grantsHold}
 	_, err := s.Acquire(ctx, a)
 	if e := (*lock.Error)(nil); a.Stays && errors.As(err, &e) && e.Code == lock.ErrInvalid && e.Field == "on_expiry" {
@@ -202,8 +208,8 @@ func (v *verification) printPlan() error {
 		until = fmt.Sprintf("for %d calls", v.Operations)
 	}
 	_, err := fmt.Fprintf(v.stdout, "%d clients use %d locks at a time %s, with TTLs of about %v and the seed %d.\n"+
-		"All names begin with %s: and the locks are free afterwards.\n%s\n",
-		v.Clients, v.Locks, until, v.TTL, v.Seed, v.name, v.notExercised())
+		"All names begin with %s: and the locks are free afterwards.\n%s%s\n",
+		v.Clients, v.Locks, until, v.TTL, v.Seed, strings.Join(v.names, ": or "), v.inCells(), v.notExercised())
 	return err
 }
 
@@ -238,9 +244,12 @@ type verification struct {
 	*program
 	*verifyCommand
 	replicas []workload.Replica
-	name     string // prefix of all names of this run
-	perRound int    // maximum number of calls a round; zero means callsPerRound
-	stage    stage  // after the load of a round
+	names    []string // prefixes of all names of this run, one in each cell
+	cells    []string // those of a service that has several; empty: it has one database
+	// onlyGroup: the API key covers names in one of the cells only
+	onlyGroup bool
+	perRound  int   // maximum number of calls a round; zero means callsPerRound
+	stage     stage // after the load of a round
 
 	isAdmin    bool // the API key has the role admin
 	grantsHold bool // the service grants leases that do not end by themselves
@@ -282,15 +291,18 @@ func (v *verification) conclude(calls, rounds int) error {
 
 // round makes that many calls, or fewer if ctx ends first, prints the verdict on them and returns their number.
 func (v *verification) round(ctx context.Context, number, operations int) (int, error) {
-	prefix, rec := fmt.Sprintf("%s:%d", v.name, number), verify.NewRecorder()
+	prefixes, rec := make([]string, len(v.names)), verify.NewRecorder()
+	for i, name := range v.names {
+		prefixes[i] = fmt.Sprintf("%s:%d", name, number)
+	}
 	pauses := time.NewTicker(pauseEvery)
 	defer pauses.Stop()
 	calling := v.progress(v.Quiet, v.loadProgress(ctx, rec))
-	stats, refused := workload.Run(ctx, rec, workload.Options{
-		Services: v.replicas, Prefix: prefix, Clients: v.Clients, Locks: v.Locks, Operations: operations,
+	stats, refused := workload.RunGroups(ctx, rec, workload.Options{
+		Services: v.replicas, Clients: v.Clients, Locks: v.Locks, Operations: operations,
 		Seed: v.Seed + uint64(number), TTL: v.TTL, NoGrace: v.NoGrace, Subscribers: true, Lulls: pauses.C,
 		NoRevoke: !v.isAdmin, Tree: v.isAdmin, Policy: v.isAdmin, Hold: v.isAdmin && v.grantsHold,
-	})
+	}, prefixes)
 	calling()
 	if _, err := fmt.Fprintf(v.stdout, "%d calls in %s, %.0f a second; %d of them retried.\n", stats.Total(),
 		short(stats.Took), stats.Rate(), stats.Retries); err != nil {
@@ -305,17 +317,17 @@ func (v *verification) round(ctx context.Context, number, operations int) (int, 
 	v.stage.set("waiting until all locks are free")
 	checked := v.progress(v.Quiet, v.stage.line)
 	defer checked()
-	events, notSettled := v.collect(context.WithoutCancel(ctx), rec, prefix+":")
+	events, notSettled := v.collect(context.WithoutCancel(ctx), rec, prefixes)
 	if events == nil && refused == nil {
 		return 0, &failure{exitUnreachable, notSettled}
 	}
 	h := rec.History() // with the revocations of leases that were suspect at the end
 	h.Events = events
 	if notSettled == nil && v.isAdmin {
-		notSettled = v.removePolicy(context.WithoutCancel(ctx), prefix)
+		notSettled = v.removePolicy(context.WithoutCancel(ctx), prefixes)
 	}
 	v.stage.set(fmt.Sprintf("checking %d calls", len(h.Calls)))
-	report := h.Check(verify.CheckOptions{AllowOvertaking: true})
+	report := h.Check(verify.CheckOptions{AllowOvertaking: true, Cells: len(v.cells) > 0})
 	checked()
 	if err := v.printWhole(report.WriteText); err != nil {
 		return 0, err
@@ -349,20 +361,29 @@ func (v *verification) loadProgress(ctx context.Context, rec *verify.Recorder) f
 	}
 }
 
-// collect waits until all locks under the prefix are free, and returns their events. If the locks do not become free
+// collect waits until all locks under the prefixes are free, and returns their events. If the locks do not become free
 // it returns the events with an error.
-func (v *verification) collect(ctx context.Context, rec *verify.Recorder, prefix string) ([]lock.Event, error) {
-	settled := v.withTimeout(ctx, keptByEpoch+4*v.TTL+callTimeout, func(ctx context.Context) error {
+func (v *verification) collect(ctx context.Context, rec *verify.Recorder, prefixes []string) ([]lock.Event, error) {
+	settled := v.withTimeout(ctx, keptByEpoch+4*v.TTL+callTimeout, func(ctx context.Context) (err error) {
 		first := v.replicas[0]
-		return workload.WaitUntilFree(ctx, rec.Client(first.Via, first.Locks), prefix)
+		for _, prefix := range prefixes {
+			err = errors.Join(err, workload.WaitUntilFree(ctx, rec.Client(first.Via, first.Locks), prefix+":"))
+		}
+		return err
 	})
 	v.stage.set("reading the events")
 	var failed error
 	for _, r := range v.replicas {
-		var events []lock.Event
-		err := v.withTimeout(ctx, collectTimeout, func(ctx context.Context) (err error) {
-			events, err = verify.Collect(ctx, r.Locks, prefix)
-			return err
+		events := []lock.Event{}
+		err := v.withTimeout(ctx, collectTimeout, func(ctx context.Context) error {
+			for _, prefix := range prefixes {
+				of, err := verify.Collect(ctx, r.Locks, prefix+":")
+				if err != nil {
+					return err
+				}
+				events = append(events, of...)
+			}
+			return nil
 		})
 		if err == nil {
 			return events, settled
@@ -372,14 +393,16 @@ func (v *verification) collect(ctx context.Context, rec *verify.Recorder, prefix
 	return nil, failed
 }
 
-// removePolicy removes the tree and the rule of a round, whose locks are free.
-func (v *verification) removePolicy(ctx context.Context, prefix string) error {
+// removePolicy removes the trees and the rules of a round, whose locks are free.
+func (v *verification) removePolicy(ctx context.Context, prefixes []string) error {
 	return v.withTimeout(ctx, callTimeout, func(ctx context.Context) error {
-		if err := workload.RemoveTree(ctx, v.replicas[0].Locks, prefix); err != nil {
-			return fmt.Errorf("removing the tree of the round: %w", err)
-		}
-		if err := workload.RemoveRule(ctx, v.replicas[0].Locks, prefix); err != nil {
-			return fmt.Errorf("removing the rule of the round: %w", err)
+		for _, prefix := range prefixes {
+			if err := workload.RemoveTree(ctx, v.replicas[0].Locks, prefix); err != nil {
+				return fmt.Errorf("removing the tree of the round: %w", err)
+			}
+			if err := workload.RemoveRule(ctx, v.replicas[0].Locks, prefix); err != nil {
+				return fmt.Errorf("removing the rule of the round: %w", err)
+			}
 		}
 		return nil
 	})

@@ -64,7 +64,7 @@ func TestLongVerificationHasRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &verification{program: &program{stdout: out, stderr: &console{w: out}}, verifyCommand: c, replicas: replicas, name: "verify:1",
+	v := &verification{program: &program{stdout: out, stderr: &console{w: out}}, verifyCommand: c, replicas: replicas, names: []string{"verify:1"},
 		perRound: 80}
 	if err := v.run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -228,5 +228,60 @@ func TestVerifyTriesItsReportFirst(t *testing.T) {
 	text, err := os.ReadFile(kept)
 	if files, _ := os.ReadDir(dir); err != nil || string(text) != "before" || len(files) != 1 {
 		t.Errorf("afterwards there are %v, and the file has %q, %v", files, text, err)
+	}
+}
+
+// TestVerifyUsesAllCells of a service that has three, and only one with an API key for one group.
+func TestVerifyUsesAllCells(t *testing.T) {
+	t.Parallel()
+	var given []string
+	urls := map[string]string{"main": pgtest.URL(t), "spare": pgtest.URL(t), "third": pgtest.URL(t)}
+	for name, url := range urls {
+		given = append(given, name+"="+url)
+	}
+	env := map[string]string{"PADDOCK_CELL": strings.Join(given, ","), "DATABASE_URL": ""}
+	if code, out, stderr := call(t, env, "migrate", "up"); code != exitOK {
+		t.Fatalf("exit code %d: %s%s", code, out, stderr)
+	}
+	keys := filepath.Join(t.TempDir(), "keys.json")
+	key := func(flags ...string) string {
+		t.Helper()
+		code, out, stderr := call(t, nil, append([]string{"key", "new", "--auth-file", keys}, flags...)...)
+		if code != exitOK {
+			t.Fatalf("exit code %d: %s%s", code, out, stderr)
+		}
+		return strings.TrimSpace(out)
+	}
+	admin, limited := key("--role=admin", "everything"), key("--role=lock", "--prefix=verify", "one-group")
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--cell", env["PADDOCK_CELL"], "--auth-file", keys)
+	base := "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
+	used := func(name string) (cells int64) {
+		t.Helper()
+		for _, url := range urls {
+			const sql = "select count(*) from (select from paddock.records where name like '%' || $1 || '%' limit 1) r"
+			cells += pgtest.Number(t, pgtest.Connect(t, url), sql, name)
+		}
+		return cells
+	}
+	for _, c := range []struct {
+		key, said string
+		cells     int64
+	}{{admin, "They are in 3 of the cells ", 3}, {limited, "covers no group in another cell", 1}} {
+		code, out, stderr := call(t, map[string]string{"PADDOCK_KEY": c.key}, "verify", "--url", base, "--operations=900", "--ttl=300ms")
+		if code != exitOK || !strings.Contains(out, "OK: no violations") || !strings.Contains(out, c.said) {
+			t.Errorf("exit code %d:\n%s%s", code, out, stderr)
+			continue
+		}
+		_, names, _ := strings.Cut(out, "All names begin with ")
+		cells := int64(0)
+		for name := range strings.SplitSeq(strings.SplitN(names, ": and", 2)[0], ": or ") {
+			if n := used(name); n != 1 {
+				t.Errorf("%s is in %d cells", name, n)
+			}
+			cells++
+		}
+		if cells != c.cells {
+			t.Errorf("%d groups were used, want %d:\n%s", cells, c.cells, out)
+		}
 	}
 }

@@ -186,8 +186,27 @@ func TestInfoWhileTheDatabaseIsAway(t *testing.T) {
 	infoWhen(t, s, "it is back", func(i paddock.DatabaseInfo) bool { return i.Problem == "" && i.AsOf.After(away.AsOf) })
 }
 
-// TestInfoHidesThePassword of the URL in every problem.
-func TestInfoHidesThePassword(t *testing.T) {
+// TestInfoIsKnownAlthoughNobodyAsked before the outage.
+func TestInfoIsKnownAlthoughNobodyAsked(t *testing.T) {
+	t.Parallel()
+	db, url := pgtest.Server(t)
+	outside := connect(t, url)
+	s := open(t, url)
+	until(t, "the replica has read all by itself", func() bool {
+		return number(t, outside, `select count(*) from pg_stat_activity
+			where pid <> pg_backend_pid() and state = 'idle' and query like '%pg_total_relation_size%'`) > 0
+	})
+	if err := db.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	away := infoWhen(t, s, "it is away", func(i paddock.DatabaseInfo) bool { return i.Problem != "" })
+	if away.AsOf.IsZero() || len(away.Tables) == 0 {
+		t.Errorf("nothing is known: %+v", away)
+	}
+}
+
+// TestInfoSaysWhyTheDatabaseIsAway, and not the password of the URL.
+func TestInfoSaysWhyTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	const password = "hunter2-hunter2"
@@ -195,13 +214,22 @@ func TestInfoHidesThePassword(t *testing.T) {
 	query := a.url.Query()
 	query.Set("user", a.name)
 	query.Set("password", password)
+	query.Set("target_session_attrs", "read-write")
 	a.url.RawQuery = query.Encode()
 	s := open(t, a.url.String())
 	infoWhen(t, s, "it is read", func(i paddock.DatabaseInfo) bool { return i.Problem == "" })
 	a.exec("alter role paddock_app nologin")
-	a.exec("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'paddock_app'")
+	const disconnect = "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'paddock_app'"
+	a.exec(disconnect)
 	away := infoWhen(t, s, "it is refused", func(i paddock.DatabaseInfo) bool { return i.Problem != "" })
 	if strings.Contains(fmt.Sprintf("%+v", away), password) || !strings.Contains(away.Problem, a.name) {
 		t.Errorf("the problem is %q", away.Problem)
 	}
+	a.exec("alter role paddock_app login")
+	infoWhen(t, s, "it is read again", func(i paddock.DatabaseInfo) bool { return i.Problem == "" })
+	a.exec("alter role paddock_app set default_transaction_read_only = on")
+	a.exec(disconnect)
+	infoWhen(t, s, "it accepts no writes", func(i paddock.DatabaseInfo) bool {
+		return strings.Contains(i.Problem, "accepts no writes: it is a standby, or default_transaction_read_only is set; promote it")
+	})
 }

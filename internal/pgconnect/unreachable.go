@@ -93,6 +93,9 @@ func reasonOf(config *pgconn.Config, err error) string {
 		return fmt.Sprintf("there is no socket %s; start PostgreSQL, or correct the host in the database URL", at)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("this user may not connect to %s; run as another user, or allow it to use the socket", at)
+	case errors.Is(err, pgconn.ErrReadOnlyConnection), errors.Is(err, pgconn.ErrStandbyConnection):
+		return fmt.Sprintf("%s accepts no writes: it is a standby, or default_transaction_read_only is set; promote it, or name the "+
+			"primary in the database URL", at)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Sprintf("this machine has no route to %s; correct the host in the database URL, or the network", at)
 	case errors.Is(err, context.DeadlineExceeded), pgconn.Timeout(err):

@@ -37,6 +37,7 @@ func TestFailOversAndRestores(t *testing.T) {
 		func(t *testing.T) { t.Parallel(); failOversInARow(t, normal) })
 	t.Run("a suspect lease outlives a fail-over under quorum",
 		func(t *testing.T) { t.Parallel(); suspectOutlivesFailOver(t, normal) })
+	t.Run("operators see each step of a fail-over", func(t *testing.T) { t.Parallel(); operatorsSeeAFailOver(t, normal) })
 	t.Run("a pooler in transaction mode is supported", func(t *testing.T) { t.Parallel(); behindAPooler(t, normal) })
 	t.Run("a promoted lagging standby grants nothing twice",
 		func(t *testing.T) { t.Parallel(); laggingStandbyPromoted(t, normal) })

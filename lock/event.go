@@ -2,6 +2,7 @@ package lock
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -127,9 +128,9 @@ func (e *Event) SetTokens(first Token) {
 	e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first)
 }
 
-// Explanation returns what people want to know of the event beside its kind, its holder and its token: the reason, who
-// revoked the lease, the circle of a deadlock, who froze, thawed or opened a lock and until when it is frozen or closed,
-// and for Refused how late the write was and who held the lock.
+// Explanation returns what people want to know of the event beside its kind, its holder, its token and its caller: the
+// reason, the circle of a deadlock, until when a lock is frozen or closed, and for Refused how late the write was and who
+// held the lock.
 func (e Event) Explanation() string {
 	if steps := e.Cycle.Steps(); steps != nil {
 		return e.Reason + ": " + textOf(steps)
@@ -138,9 +139,7 @@ func (e Event) Explanation() string {
 	case e.Kind == Released && !e.Until.IsZero():
 		return "closed until " + e.Until.UTC().Format(time.RFC3339)
 	case e.Kind == Frozen && !e.Until.IsZero():
-		return withAuthor(e.Reason+", until "+e.Until.UTC().Format(time.RFC3339), e.Kind, e.Caller.Name)
-	case e.Kind.ByOperator():
-		return withAuthor(e.Reason, e.Kind, e.Caller.Name)
+		return e.Reason + ", until " + e.Until.UTC().Format(time.RFC3339)
 	case e.Kind != Refused:
 		return e.Reason
 	}
@@ -169,12 +168,20 @@ func (e Event) RevokedBy() string {
 // IsDeadlock reports whether the waiter was removed from the queue to break a deadlock.
 func (e Event) IsDeadlock() bool { return e.Kind == Dequeued && e.Reason == reasonDeadlock }
 
-// withAuthor returns the reason with the name of the key that has done it, if there is one.
-func withAuthor(reason string, done Kind, key string) string {
-	if key == "" {
-		return reason
+// Circumstances returns what the lease or the waiter belonged to, and in which trace the event was caused, such as
+// "in session 7bb9f2a32ab6969f, with accounts:42"; empty for none.
+func (e Event) Circumstances() string {
+	var parts []string
+	if e.Session != 0 {
+		parts = append(parts, "in session "+e.Session.String())
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s (%s by %s)", reason, done, key))
+	if others := slices.DeleteFunc(slices.Clone(e.Set), func(name string) bool { return name == e.Name }); len(others) > 0 {
+		parts = append(parts, "with "+strings.Join(others, " and "))
+	}
+	if e.Caller.Trace != "" {
+		parts = append(parts, "trace "+e.Caller.Trace)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // ReasonUnclaimed is the Reason of a Withdrawn event when the grant was not claimed within ClaimTimeout: time alone

@@ -88,7 +88,12 @@ type Hold struct {
 }
 
 // Explanation returns why the lease ended, and who revoked it.
-func (h Hold) Explanation() string { return withAuthor(h.Reason, Revoked, h.RevokedBy) }
+func (h Hold) Explanation() string {
+	if h.RevokedBy == "" {
+		return h.Reason
+	}
+	return fmt.Sprintf("%s (revoked by %s)", h.Reason, h.RevokedBy)
+}
 
 // NotStale reports whether err says that a reported token is not stale for its lock. A resource may refuse such a
 // token if it has seen a greater one of another lock.

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -29,7 +30,10 @@ func newLossesFixture() *webtest.Service {
 	event(0, lock.Refused, "billing:run", "biller-1", func(e *lock.Event) {
 		e.Late, e.HeldBy, e.Newest, e.Reason = 325*time.Millisecond, "biller-2", 9, "ledger"
 	})
-	event(0, lock.Revoked, "deploy", webtest.Hostile, func(e *lock.Event) { e.Reason = webtest.Hostile })
+	event(0, lock.Revoked, "deploy", webtest.Hostile, func(e *lock.Event) {
+		e.Reason, e.Session, e.Set = webtest.Hostile, 255, []string{"deploy", "deploy:eu", "(not covered)"}
+		e.Caller = lock.Caller{Name: webtest.Hostile, KeyID: "k1", Trace: "0af7651916cd43dd8448eb211c80319c"}
+	})
 	event(0, lock.Dequeued, "jobs", "impatient", func(e *lock.Event) { e.Reason, e.Token = "wait ended", 0 })
 	event(0, lock.Dequeued, "accounts:0", "mover-2", func(e *lock.Event) {
 		e.Reason, e.Token = "deadlock", 0
@@ -75,7 +79,21 @@ func TestEventsOverLocksAreListed(t *testing.T) {
 	_, body = get(t, newLossesFixture(), "/ui/events?kind=deadlock")
 	wantText(t, body, "waited for", `data-kinds="dequeued"`, `<a class="by" href="/ui/holder?holder=mover-0">`)
 	_, body = get(t, newLossesFixture(), "/ui/events?kind=frozen")
-	wantText(t, body, `<a href="/ui/?prefix=billing%3A">`, "migration (frozen by ops)")
+	wantText(t, body, `<a href="/ui/?prefix=billing%3A">`, "<bdi>migration</bdi>", `data-label="By" class="caller"><div><bdi>ops</bdi></div>`)
+}
+
+// TestEventsSayWhoCausedThem, as text, with the session, the set and the trace.
+func TestEventsSayWhoCausedThem(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/ui/events?kind=revoked", "/ui/locks/deploy"} {
+		r, body := get(t, newLossesFixture(), path)
+		wantSecured(t, r, body)
+		_, row, _ := strings.Cut(body, `<span class="pill revoked">revoked</span><small>`)
+		row, _, _ = strings.Cut(row, "</tr>")
+		wantText(t, row, `class="caller"><div><bdi>`+html.EscapeString(webtest.Hostile)+`</bdi><small>trace 0af7651916cd43dd8448eb211c80319c</small>`,
+			`<a href="/ui/sessions/00000000000000ff"`, `together with <a class="lock" href="/ui/locks/deploy:eu">deploy:eu</a> and <span class="past">(not covered)</span>`)
+		wantNoText(t, row, webtest.Hostile, "k1")
+	}
 }
 
 // TestEventsOfThePastHaveNoStream, nor those that a key does not cover.

@@ -40,8 +40,9 @@ type past struct {
 type event struct {
 	lock.Event
 	Why    string
-	Circle *circle    // of a deadlock; nil: none
-	On     *namedLock // its lock, on a page about several; nil: the page's
+	Circle *circle     // of a deadlock; nil: none
+	With   *otherLocks // of its set; nil: none
+	On     *namedLock  // its lock, on a page about several; nil: the page's
 }
 
 // HasHolder reports whether the event is about a lease or a waiter, not a freeze.
@@ -109,10 +110,12 @@ func (u *ui) pastOf(ctx context.Context, here location, l lock.Lock) (past, erro
 
 // eventOf returns the event. The words of a circle are beside its picture.
 func eventOf(e lock.Event, here location) event {
-	if c := circleOf(e.Cycle, here); c != nil {
-		return event{Event: e, Why: e.Reason, Circle: c}
+	here.Lock = e.Name
+	one := event{Event: e, Why: e.Explanation(), With: fewLocksOf(e.Set, here)}
+	if one.Circle = circleOf(e.Cycle, here); one.Circle != nil {
+		one.Why = e.Reason
 	}
-	return event{Event: e, Why: e.Explanation()}
+	return one
 }
 
 // draw makes the bars of the timeline. It ends with the last of them, or when the lock was read if one goes on.

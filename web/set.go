@@ -41,6 +41,15 @@ func otherLocksOf(set []string, here location, key string) *otherLocks {
 	return o
 }
 
+// fewLocksOf is otherLocksOf with a number in place of the names that would be behind a summary.
+func fewLocksOf(set []string, here location) *otherLocks {
+	o := otherLocksOf(set, here, "")
+	if o != nil && len(o.Rest) > 0 {
+		o.Rest, o.Hidden = nil, fmt.Sprintf("%d more", len(set)-1-len(o.First))
+	}
+	return o
+}
+
 // withoutHidden returns the other names of the set that the reader may see, and how many the service hides.
 func withoutHidden(set []string, name string) (names []string, hidden int) {
 	for _, one := range set {

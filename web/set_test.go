@@ -167,9 +167,16 @@ func TestLargeSetIsFolded(t *testing.T) {
 		if n := strings.Count(body, `">and 28 more</summary><a class="lock" href="/ui/locks/`); n != 2 {
 			t.Errorf("%d sets are folded, want those of the lease and the waiter", n)
 		}
-		for _, name := range slices.Delete(slices.Clone(names), 1, 2) {
-			if n := strings.Count(body, linkTo(name)); n != 2 {
-				t.Errorf("%d links to %s, want 2", n, name)
+		if n := strings.Count(body, `and <span class="past">28 more</span>`); n != 2 {
+			t.Errorf("%d sets are cut, want those of the two events", n)
+		}
+		for i, name := range slices.Delete(slices.Clone(names), 1, 2) {
+			want := 2
+			if i < 3 {
+				want = 4
+			}
+			if n := strings.Count(body, linkTo(name)); n != want {
+				t.Errorf("%d links to %s, want %d", n, name, want)
 			}
 		}
 		wantNoText(fx.T, body, linkTo(names[1]))

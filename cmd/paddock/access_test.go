@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,7 +127,10 @@ func TestTheKeyThatRevokedIsShown(t *testing.T) {
 	mustBeNil(t, json.Unmarshal([]byte(want(exitOK, "lease_id", "acquire", "n", "--holder=me", "-o", "json")), &lease))
 	want(exitOK, "", "revoke", "n", "--token", strconv.FormatInt(lease.FencingToken, 10), "--reason=db-3 is gone")
 	want(exitLeaseLost, "An operator (key ci) revoked it: db-3 is gone. Stop the work", "renew", "n", "--lease-id", uuid.UUID(lease.LeaseID).String())
-	want(exitOK, "db-3 is gone (revoked by ci)", "history", "n")
+	history := want(exitOK, ": db-3 is gone\n", "history", "n")
+	if !regexp.MustCompile(`granted .* me +ci +-\n.* revoked .* me +ci +held for`).MatchString(history) {
+		t.Errorf("the history is\n%s", history)
+	}
 	want(exitOK, "db-3 is gone (revoked by ci)", "history", "n", "--at", lease.AcquiredAt.Format(time.RFC3339Nano))
 	want(exitOK, `"by": "ci"`, "history", "n", "-o", "json")
 }

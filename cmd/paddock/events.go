@@ -118,10 +118,10 @@ func compareCursors(a, b string) int {
 func showEvents(events []lock.Event) output {
 	names := namesIn(events, func(e lock.Event) string { return e.Name })
 	return output{wire: wire.MapSlice(events, wire.EventOf), names: names, empty: "No events found.", table: func(s *table) {
-		s.head("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "REASON")
+		s.head("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "BY", "REASON")
 		for _, e := range events {
 			s.row(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token), cmp.Or(e.Holder, none),
-				cmp.Or(e.Explanation(), none))
+				cmp.Or(e.Caller.Name, none), cmp.Or(e.Explanation(), none))
 		}
 	}}
 }

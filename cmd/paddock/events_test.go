@@ -44,9 +44,9 @@ func TestEventsOfAllLocksArePrinted(t *testing.T) {
 	}
 	stdout, _ := d.expectExit(exitOK, "events", "--kind=revoked,queued")
 	want := []string{
-		`AT +ID +KIND +LOCK +TOKEN +HOLDER +REASON`,
-		`\S+ +\d+ +queued +jobs:nightly +- +c +-`,
-		`\S+ +\d+ +revoked +jobs:nightly +\d+ +b +host is dead`,
+		`AT +ID +KIND +LOCK +TOKEN +HOLDER +BY +REASON`,
+		`\S+ +\d+ +queued +jobs:nightly +- +c +- +-`,
+		`\S+ +\d+ +revoked +jobs:nightly +\d+ +b +- +host is dead`,
 	}
 	if !regexp.MustCompile("^" + strings.Join(want, "\n") + "\n$").MatchString(stdout) {
 		t.Errorf("printed\n%s", stdout)

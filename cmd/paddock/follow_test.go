@@ -41,15 +41,15 @@ func TestWatchPrintsEventsAsTheyHappen(t *testing.T) {
 	d := newHarness(t)
 	d.hold(lock.Acquire{Locks: lock.One("jobs:nightly"), Holder: "before"})
 	stdout, _, stop := d.startHere("watch", "--prefix=jobs:")
-	stdout.Await(t, `(?m)^(AT  +ID  +KIND  +LOCK  +TOKEN  +HOLDER  +REASON)$`)
+	stdout.Await(t, `(?m)^(AT  +ID  +KIND  +LOCK  +TOKEN  +HOLDER  +BY  +REASON)$`)
 	d.hold(lock.Acquire{Locks: lock.One("another"), Holder: "me"})
 	grant := d.hold(lock.Acquire{Locks: lock.One("jobs:other"), Holder: "it's me"})
-	stdout.Await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +(it's me)$`, grant.Token))
+	stdout.Await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +granted +jobs:other +%d +it's me +(-)$`, grant.Token))
 	if _, err := d.locks.Revoke(t.Context(), lock.Revoke{Name: grant.Name, Token: grant.Token,
 		Reason: "for a reason"}); err != nil {
 		t.Fatal(err)
 	}
-	stdout.Await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +revoked +jobs:other +%d +it's me +(for a reason)$`, grant.Token))
+	stdout.Await(t, fmt.Sprintf(`(?m)T\S+ +\d+ +revoked +jobs:other +%d +it's me +- +(for a reason)$`, grant.Token))
 	if code := stop(); code != exitOK || strings.Count(stdout.String(), "\n") != 3 {
 		t.Errorf("exit code %d:\n%s", code, stdout)
 	}

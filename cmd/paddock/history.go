@@ -38,7 +38,8 @@ type pastFlags struct {
 
 func (historyCommand) Help() string {
 	return `Prints the last events of a lock, oldest first: who was granted it and for how long, who waited, whose lease expired or was
-revoked. With --at it prints who held the lock at an instant.
+revoked. BY is the API key whose call did it: its name, or its id if your key may not see the name. With --at it prints who
+held the lock at an instant.
 
 WHEN is an instant such as 2026-01-02T03:12:00Z, a time of the last 24 hours on this machine's clock such as 03:12, or how
 long ago it was, such as 2h.
@@ -166,16 +167,16 @@ func newestEvents(ctx context.Context, p *program, locks paddock.Service, q padd
 func showHistory(events []lock.Event) output {
 	ids := namesIn(events, func(e lock.Event) string { return strconv.FormatInt(e.ID, 10) })
 	return output{wire: wire.MapSlice(events, wire.EventOf), names: ids, empty: "No events found.", table: func(s *table) {
-		s.head("AT", "EVENT", "TOKEN", "MODE", "HOLDER", "DETAILS")
+		s.head("AT", "EVENT", "TOKEN", "MODE", "HOLDER", "BY", "DETAILS")
 		for i, e := range events {
-			s.row(localPrecise(e.At), e.Kind.String(), token(e.Token), modeAndSlot(e.Mode, e.Slot, e.Slots), e.Holder,
+			s.row(localPrecise(e.At), e.Kind.String(), token(e.Token), modeAndSlot(e.Mode, e.Slot, e.Slots), e.Holder, cmp.Or(e.Caller.Name, none),
 				cmp.Or(details(events[:i+1]), none))
 		}
 	}}
 }
 
-// details returns what the events say about the last one of them: how long its lease was held or its call waited, and
-// why it ended.
+// details returns what the events say about the last one of them: how long its lease was held or its call waited, why it
+// ended, and what it belonged to.
 func details(events []lock.Event) string {
 	e := events[len(events)-1]
 	timeline := paddock.TimelineOf(events)
@@ -193,7 +194,10 @@ func details(events []lock.Event) string {
 	if e.Explanation() != "" && text != "" {
 		text += ": "
 	}
-	return text + e.Explanation()
+	if text += e.Explanation(); e.Circumstances() != "" && text != "" {
+		text += "; "
+	}
+	return text + e.Circumstances()
 }
 
 // showHolds returns the output for the leases of a lock, one per row.

@@ -34,13 +34,13 @@ func TestHistoryPrintsWhatHappened(t *testing.T) {
 	d.past("jobs:nightly")
 	stdout, _ := d.expectExit(exitOK, "history", "jobs:nightly")
 	want := []string{
-		`AT +EVENT +TOKEN +MODE +HOLDER +DETAILS`,
-		`\S+ +granted +\d+ +exclusive +a +-`,
-		`\S+ +released +\d+ +exclusive +a +held for \S+`,
-		`\S+ +granted +\d+ +exclusive +b +-`,
-		`\S+ +queued +- +exclusive +c +-`,
-		`\S+ +revoked +\d+ +exclusive +b +held for \S+: host is dead`,
-		`\S+ +granted +\d+ +exclusive +c +waited \S+`,
+		`AT +EVENT +TOKEN +MODE +HOLDER +BY +DETAILS`,
+		`\S+ +granted +\d+ +exclusive +a +- +-`,
+		`\S+ +released +\d+ +exclusive +a +- +held for \S+`,
+		`\S+ +granted +\d+ +exclusive +b +- +-`,
+		`\S+ +queued +- +exclusive +c +- +-`,
+		`\S+ +revoked +\d+ +exclusive +b +- +held for \S+: host is dead`,
+		`\S+ +granted +\d+ +exclusive +c +- +waited \S+`,
 	}
 	if !regexp.MustCompile("^" + strings.Join(want, "\n") + "\n$").MatchString(stdout) {
 		t.Errorf("printed\n%s", stdout)

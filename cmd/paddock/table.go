@@ -197,14 +197,14 @@ func sum(widths []int) (total int) {
 // leastFirst are the titles of columns in the order in which they are left out where a table is too wide. After them
 // other columns follow, the last one first. The first column of a table stays.
 var leastFirst = []string{
-	"SET", "BY", "CREATED", "SINCE", "OPENED", "JOINED", "ACQUIRED", "DECLARED", "CHANGED", "EXPIRES", "METADATA",
-	"TOGETHER WITH", "TIMELINE", "PLACE", "ID", "MODE", "TOKEN", "BELOW", "MAX LEASE", "QUORUM", "FROM", "WAITED",
+	"SET", "CREATED", "SINCE", "OPENED", "JOINED", "ACQUIRED", "DECLARED", "CHANGED", "EXPIRES", "METADATA",
+	"TOGETHER WITH", "TIMELINE", "PLACE", "ID", "MODE", "TOKEN", "BY", "BELOW", "MAX LEASE", "QUORUM", "FROM", "WAITED",
 	"LEASES", "MAX LEASES", "MIN GRACE", "CAPACITY", "WAITING", "REASON", "DETAILS",
 }
 
 // texts are the titles of columns whose cells still tell something when they are cut.
 var texts = []string{
-	"LOCK", "HOLDER", "REASON", "DETAILS", "METADATA", "NAME", "VALUE", "SCOPE", "TREE", "TOGETHER WITH", "BLOCKED BY",
+	"LOCK", "HOLDER", "BY", "REASON", "DETAILS", "METADATA", "NAME", "VALUE", "SCOPE", "TREE", "TOGETHER WITH", "BLOCKED BY",
 	"PREFIXES", "NO GRANTS", "UNTIL", "CHAIN", "WAITS FOR", "IN THE WAY", "HELD ABOVE", "HELD BELOW", "END",
 }
 

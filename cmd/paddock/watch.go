@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -131,11 +132,11 @@ func (w *watcher) page(ctx context.Context, q paddock.EventQuery, limit time.Dur
 // eventColumns are the columns of a table of events that are printed as they happen.
 func eventColumns() []column {
 	return []column{
-		{"AT", instantWidth}, {"ID", 8}, {"KIND", 10}, {"LOCK", 24}, {"TOKEN", 8}, {"HOLDER", 20}, {"REASON", 20},
+		{"AT", instantWidth}, {"ID", 8}, {"KIND", 10}, {"LOCK", 24}, {"TOKEN", 8}, {"HOLDER", 20}, {"BY", 12}, {"REASON", 20},
 	}
 }
 
 func (w *watcher) printEvent(e lock.Event) error {
 	return w.out.print(wire.EventOf(e), e.Name, local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name,
-		token(e.Token), e.Holder, e.Explanation())
+		token(e.Token), e.Holder, cmp.Or(e.Caller.Name, none), e.Explanation())
 }

@@ -38,9 +38,10 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 	b.visit("/ui/locks/hostile", 1280, 800)
 	b.waitLive()
 	before := value[int](b, "document.querySelectorAll('.events tbody tr').length")
-	fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: webtest.Hostile, Token: 6, Reason: webtest.Hostile})
+	fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "hostile", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: webtest.Hostile, Token: 6, Reason: webtest.Hostile,
+		Caller: lock.Caller{Name: webtest.Hostile, KeyID: "k1"}})
 	b.wait(fmt.Sprintf("document.querySelectorAll('.events tbody tr').length === %d", before+1))
-	for _, selector := range []string{".leases .holder bdi", ".queue .holder bdi", ".events .holder bdi", ".events .reason bdi", ".timeline tbody tr:last-child .holder bdi"} {
+	for _, selector := range []string{".leases .holder bdi", ".queue .holder bdi", ".events .holder bdi", ".events .caller bdi", ".events .reason bdi", ".timeline tbody tr:last-child .holder bdi"} {
 		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != webtest.Hostile {
 			t.Errorf("%s holds %q, want %q", selector, got, webtest.Hostile)
 		}
@@ -49,7 +50,7 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 	b.visit("/ui/events?kind=revoked", 1280, 800)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS(".events .by")))
 	b.wait("location.pathname === '/ui/holder' && document.querySelectorAll('.leases tbody tr').length === 1")
-	for _, selector := range []string{"h1 bdi", ".leases .holder bdi", ".events .holder bdi", ".events .reason bdi"} {
+	for _, selector := range []string{"h1 bdi", ".leases .holder bdi", ".events .holder bdi", ".events .caller bdi", ".events .reason bdi"} {
 		if got := value[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector)); got != webtest.Hostile {
 			t.Errorf("%s holds %q, want %q", selector, got, webtest.Hostile)
 		}

@@ -186,6 +186,21 @@ func TestInfoWhileTheDatabaseIsAway(t *testing.T) {
 	infoWhen(t, s, "it is back", func(i paddock.DatabaseInfo) bool { return i.Problem == "" && i.AsOf.After(away.AsOf) })
 }
 
+// TestInfoOfADatabaseThatIsStuck comes nevertheless, and again when it goes on.
+func TestInfoOfADatabaseThatIsStuck(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s, stuck := open(t, url), connect(t, url)
+	infoWhen(t, s, "it is read", func(i paddock.DatabaseInfo) bool { return len(i.Replicas) == 1 })
+	exec(t, stuck, "begin; lock table paddock.epochs in access exclusive mode")
+	away := infoWhen(t, s, "it is stuck", func(i paddock.DatabaseInfo) bool { return i.Problem != "" })
+	if !strings.HasPrefix(away.Problem, "The database does not answer within ") || len(away.Replicas) != 1 {
+		t.Errorf("it is %+v", away)
+	}
+	exec(t, stuck, "rollback")
+	infoWhen(t, s, "it goes on", func(i paddock.DatabaseInfo) bool { return i.Problem == "" })
+}
+
 // TestInfoIsKnownAlthoughNobodyAsked before the outage.
 func TestInfoIsKnownAlthoughNobodyAsked(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-lock/paddock"
@@ -95,5 +96,5 @@ func (r *Router) Ready(ctx context.Context) error {
 	if slices.ContainsFunc(all, func(c paddock.Cell) bool { return c.Away == "" }) {
 		return nil
 	}
-	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Detail: "All cells are away. " + all[0].Away}
+	return &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Detail: "All cells are away: " + strings.Join(r.names(), ", ") + ". " + all[0].Away}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +73,14 @@ func New(names ...string) *Router {
 	return r
 }
 
+// names returns the names of the cells.
+func (r *Router) names() (all []string) {
+	for _, m := range r.cells {
+		all = append(all, m.name)
+	}
+	return all
+}
+
 // Set makes the store the Service of the cell. It may be called while the Router is in use.
 func (r *Router) Set(name string, s Store) { r.byName[name].open.Store(&s) }
 
@@ -134,7 +143,8 @@ func (r *Router) named(cell, group string) (*member, error) {
 	}
 	detail := fmt.Sprintf("The locks of the group %s are in the cell %s, which this replica was not given: add it to --cell.", group, cell)
 	if cell == "" {
-		detail = fmt.Sprintf("It is not known which cell has the locks of the group %s, since no cell was reachable yet. Retry.", group)
+		detail = fmt.Sprintf("It is not known which cell has the locks of the group %s, since none of %s was reachable yet. Retry.", group,
+			strings.Join(r.names(), ", "))
 	}
 	return nil, &lock.Error{Code: lock.ErrUnavailable, RetryAfter: retryAfter, Detail: detail}
 }
@@ -186,11 +196,11 @@ type reply[T any] struct {
 // ask calls do at a cell.
 func ask[T any](ctx context.Context, m *member, do func(context.Context, paddock.Service) (T, error)) reply[T] {
 	a := reply[T]{from: m}
-	s, err := m.service()
-	if err == nil {
-		a.of, err = do(ctx, s)
+	var s paddock.Service
+	if s, a.err = m.service(); a.err == nil {
+		a.of, a.err = do(ctx, s)
+		a.err = m.explain(a.err)
 	}
-	a.err = m.explain(err)
 	return a
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -125,8 +124,8 @@ func (c cellDatabase) inCell(err error) error {
 }
 
 const (
-	// firstCell is how long serve waits for the other cells once the first one is open.
-	firstCell = time.Second
+	// startTime is how long serve waits for cells that are not open before it answers without them.
+	startTime = time.Second
 	// cellPause is how long it waits before it looks again at a cell that cannot be opened as it is.
 	cellPause = 10 * time.Second
 	// untilBack is how long it waits for a cell that is away: a hundred years.
@@ -143,10 +142,12 @@ type openedCells struct {
 	stores map[string]*store.Store
 }
 
-// openCells opens the cells one beside the other. It returns when one of them is open and the others had time to; those
-// are opened when they are back. It fails if none is reachable in time, or if one can never be opened as it is given:
-// its URL is that of another cell, for example.
-func (p *program) openCells(ctx context.Context, all []cellDatabase, open func(context.Context, cellDatabase) (*store.Store, error)) (*openedCells, error) {
+// openCells opens the cells one beside the other. It returns when all are open, or after startTime; the others are opened when
+// they are back. It fails if one can never be opened as it is given: its URL is that of another cell, for example. If none can
+// be reached for as long as a command waits for its database, it calls fail.
+func (p *program) openCells(
+	ctx context.Context, all []cellDatabase, open func(context.Context, cellDatabase) (*store.Store, error), fail func(error),
+) (*openedCells, error) {
 	names := make([]string, len(all))
 	for i, c := range all {
 		names[i] = c.name
@@ -158,25 +159,35 @@ func (p *program) openCells(ctx context.Context, all []cellDatabase, open func(c
 	for _, c := range all {
 		o.running.Go(func() { o.open(ctx, p.log, c, open, results) })
 	}
-	limit, first := time.NewTimer(all[0].Wait), (<-chan time.Time)(nil)
-	defer limit.Stop()
+	started := time.After(startTime)
 	for range all {
-		var err error
 		select {
-		case err = <-results:
-		case <-first:
+		case err := <-results:
+			if err != nil {
+				o.close()
+				return nil, err
+			}
+		case <-started:
+			if len(o.all()) == 0 {
+				o.running.Go(func() { awaitFirst(ctx, all[0].Wait-startTime, results, names, fail) })
+			}
 			return o, nil
-		case <-limit.C:
-			err = unreachablef("none of the cells %s can be reached after %s; the log says why", strings.Join(names, ", "), short(all[0].Wait))
 		}
-		if err != nil {
-			o.close()
-			return nil, err
-		}
-		limit.Stop()
-		first = cmp.Or(first, time.After(firstCell))
 	}
 	return o, nil
+}
+
+// awaitFirst waits for the result of the first cell that is open, and calls fail if there is none in time.
+func awaitFirst(ctx context.Context, limit time.Duration, results <-chan error, names []string, fail func(error)) {
+	select {
+	case err := <-results:
+		if err != nil {
+			fail(err)
+		}
+	case <-time.After(limit):
+		fail(unreachablef("none of the cells %s can be reached in time; the log says why", strings.Join(names, ", ")))
+	case <-ctx.Done():
+	}
 }
 
 // open opens the cell, however long that takes.

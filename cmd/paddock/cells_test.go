@@ -2,10 +2,14 @@ package main
 
 import (
 	"errors"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -15,6 +19,7 @@ import (
 	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/internal/testkit/replica"
+	"github.com/paddock-lock/paddock/internal/testkit/tcpproxy"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -107,7 +112,11 @@ func TestServeWithCells(t *testing.T) {
 		_, out, _ := call(t, map[string]string{"PADDOCK_URL": base}, "service")
 		return out
 	}
-	out := service()
+	var out string
+	await.Until(t, "the replica has sent a heartbeat", func() bool {
+		out = service()
+		return strings.Contains(out, "alive")
+	})
 	if cell, away, found := strings.Cut(out, "Cell spare"); !found || !strings.Contains(cell, "Cell main") || strings.Contains(cell, "Problem") ||
 		!strings.Contains(cell, "alive") || !strings.Contains(away, "Problem:  The database was not reachable yet") || strings.Contains(out, "s3cret") {
 		t.Errorf("the service is shown as\n%s", out)
@@ -140,4 +149,92 @@ func TestServeWithCells(t *testing.T) {
 	if code, out, stderr = call(t, env, "serve", "--check", "--listen=127.0.0.1:0"); code != exitOK || !strings.Contains(out, "rights of cell spare") {
 		t.Errorf("the check ended with %d: %s%s", code, out, stderr)
 	}
+}
+
+// TestServeAnswersWithoutCells: no cell is reachable at the start, so calls are refused at once, with the names of the cells. It
+// gives up when it has waited long enough.
+func TestServeAnswersWithoutCells(t *testing.T) {
+	t.Parallel()
+	main, spare := tcpproxy.New(t, "127.0.0.1:1"), tcpproxy.New(t, "127.0.0.1:1")
+	cells := "main=postgres://paddock@" + main.Address + "/paddock?sslmode=disable,spare=postgres://paddock@" + spare.Address + "/paddock?sslmode=disable"
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--cell", cells, "--wait-database=8s")
+	base := "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)
+	for path, want := range map[string]struct {
+		status int
+		body   string
+	}{
+		"/livez": {200, ""}, "/readyz": {503, "main, spare"}, "/v1/locks/a:b": {503, "main, spare"}, "/v1/cells": {200, "spare"}, "/ui/": {503, "Cell "},
+		"/v1/locks": {503, `"Cell `},
+	} {
+		answer, err := http.Get(base + path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err = errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != want.status || !strings.Contains(string(body), want.body) {
+			t.Errorf("%s answers %d: %s, %v", path, answer.StatusCode, body, err)
+		}
+	}
+	if code := p.Exit(t); code != exitUnreachable || !strings.Contains(p.Stderr.String(), "none of the cells main, spare") {
+		t.Errorf("it ended with %d: %s", code, p.Stderr)
+	}
+}
+
+// TestACellThatHangsIsBounded by --request-timeout: its database accepts everything and answers nothing, like a process that
+// is stopped, or behind a network that drops packets. Calls in it are refused with its name, and others go on.
+func TestACellThatHangsIsBounded(t *testing.T) {
+	t.Parallel()
+	main, spare := pgtest.URL(t), pgtest.URL(t)
+	env := map[string]string{"PADDOCK_CELL": "main=" + main + ",spare=" + spare, "DATABASE_URL": ""}
+	if code, out, stderr := call(t, env, "migrate", "up"); code != exitOK {
+		t.Fatalf("migrate up ended with %d: %s%s", code, out, stderr)
+	}
+	u, err := url.Parse(spare)
+	mustBeNil(t, err)
+	q := u.Query()
+	var hangs atomic.Bool
+	line := tcpproxy.NewChanging(t, "unix", filepath.Join(q.Get("host"), ".s.PGSQL."+q.Get("port")), func(client io.Writer, server io.Reader) {
+		for answer := make([]byte, 32<<10); ; {
+			n, err := server.Read(answer)
+			if err != nil {
+				return
+			}
+			if hangs.Load() {
+				continue
+			}
+			if _, err := client.Write(answer[:n]); err != nil {
+				return
+			}
+		}
+	})
+	host, port, _ := strings.Cut(line.Address, ":")
+	q.Set("host", host)
+	q.Set("port", port)
+	u.RawQuery = q.Encode()
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--cell", "main="+main, "--cell", "spare="+u.String(), "--request-timeout=1s")
+	locks := replica.Connect(t, client.Options{BaseURL: "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)})
+	both := []placement.Cell{{Name: "main", Takes: true}, {Name: "spare", Position: 1, Takes: true}}
+	acquire := func(in string) (lock.Grant, error) {
+		return locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One(homeOf(t, in, both...) + uuid.NewString()), Holder: "me", LeaseID: lock.LeaseID(uuid.New())})
+	}
+	for _, cell := range []string{"main", "spare"} {
+		if _, err := acquire(cell); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hangs.Store(true)
+	for range 3 {
+		if _, err := acquire("spare"); !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrUnknownOutcome) || !strings.Contains(err.Error(), "ell spare") {
+			t.Errorf("in the cell that hangs: %v", err)
+		}
+		if _, err := acquire("main"); err != nil {
+			t.Errorf("in the other cell: %v", err)
+		}
+	}
+	hangs.Store(false)
+	await.Until(t, "the cell is back", func() bool {
+		_, err := acquire("spare")
+		return err == nil
+	})
 }

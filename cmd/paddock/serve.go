@@ -166,7 +166,9 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	defer flush()
 	clients := new(server.Clients)
 	stores := storeOptions{settings: s, metered: metered, traces: traces, prepare: prepare, describe: describeProcess(clients)}
-	served, err := p.openStores(ctx, cells, stores)
+	serving, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	served, err := p.openStores(ctx, cells, stores, fail)
 	if err != nil {
 		return p.unlessStopped(ctx, errors.Join(err, listener.Close()))
 	}
@@ -195,7 +197,9 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	p.log.Info("listening", "address", addressOf(listener.Addr()), "schema", db.Schema, "version", built.Version,
 		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "")
 	scraped.serve(metered.Handler(), p.log)
-	err = service.Serve(ctx, listener)
+	if err = service.Serve(serving, listener); ctx.Err() == nil {
+		err = errors.Join(context.Cause(serving), err)
+	}
 	p.log.Info("stopped")
 	return err
 }

@@ -37,8 +37,8 @@ type storeOptions struct {
 	prepare  func(context.Context, cellDatabase) error // of each cell
 }
 
-// openStores opens the database, or the cells. It waits for them as long as they say.
-func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOptions) (*served, error) {
+// openStores opens the database, for which it waits as long as that says, or the cells, see openCells.
+func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOptions, fail func(error)) (*served, error) {
 	if all[0].name == "" {
 		s, err := p.openStore(ctx, all[0], o)
 		if err != nil {
@@ -53,7 +53,7 @@ func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOpt
 			return nil, err
 		}
 		return p.openStore(ctx, c, o)
-	})
+	}, fail)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ with needed (relname) as (
       and (f.pronamespace = to_regnamespace('paddock')
               and f.proname in (select proname from functions)
            or f.pronamespace = 'pg_catalog'::regnamespace
-              and f.proname in ('pg_notify', 'pg_control_system', 'pg_current_wal_flush_lsn', 'pg_current_wal_insert_lsn',
+              and f.proname in ('pg_notify', 'pg_backend_pid', 'pg_control_system', 'pg_current_wal_flush_lsn', 'pg_current_wal_insert_lsn',
                                 'pg_walfile_name', 'pg_postmaster_start_time', 'pg_relation_size', 'pg_column_size',
                                 'pg_advisory_xact_lock_shared', 'set_config'))
     union all

@@ -48,16 +48,13 @@ func ParseMark(cursor string) (Mark, error) {
 		} else if at.id = specialMark(text); at.id == 0 || !several {
 			err = strconv.ErrSyntax
 		}
-		if err != nil || at.cell > maxCell || len(m.at) > 0 && (m.at[0].cell == noCell || m.at[len(m.at)-1].cell >= at.cell) {
+		if err != nil || at.cell >= lock.MaxCells || len(m.at) > 0 && (m.at[0].cell == noCell || m.at[len(m.at)-1].cell >= at.cell) {
 			return Mark{}, lock.Invalid("cursor", "is invalid; pass next_cursor unchanged, the id of an event, or now, or omit it to start over")
 		}
 		m.at = append(m.at, at)
 	}
 	return m, nil
 }
-
-// maxCell is the greatest position of a cell.
-const maxCell = 62
 
 func specialMark(text string) int64 {
 	for id, t := range markTexts {

@@ -89,6 +89,9 @@ type Session struct {
 // before it names a lock, so before it is known which cells will use it. A registered session cannot have leases.
 type CellSet int64
 
+// MaxCells is the greatest number of cells: a CellSet has a bit for each, beside that of Registered.
+const MaxCells = 63
+
 // Registered is the CellSet of a session that no cell uses.
 const Registered CellSet = -1 << 63
 

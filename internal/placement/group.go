@@ -7,13 +7,9 @@ import (
 	"strings"
 )
 
-const (
-	// Step is by how much the ids of event batches grow in a cell: an id is the position of its cell modulo Step. So ids
-	// and tokens of several cells never meet.
-	Step = 64
-	// MaxCells is the greatest number of cells. Their positions are less.
-	MaxCells = Step - 1
-)
+// Step is by how much the ids of event batches grow in a cell: an id is the position of its cell modulo Step. So ids and
+// tokens of several cells never meet.
+const Step = 64
 
 // Group returns the group of a lock, a scope, or the key of a fenced value: its name up to the first colon.
 func Group(name string) string {
@@ -24,7 +20,7 @@ func Group(name string) string {
 // A Cell is a database among several.
 type Cell struct {
 	Name     string
-	Position int  // from 0 to MaxCells-1
+	Position int  // from 0 to lock.MaxCells-1
 	Takes    bool // it is the home of groups
 }
 

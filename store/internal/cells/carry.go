@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/epoch"
@@ -18,19 +20,25 @@ import (
 )
 
 var (
-	sqlLockSessions      = database.Statement(files, "lock_sessions")
+	sqlLockSessions      = ofNames("lock_sessions")
 	sqlEndSessions       = database.Statement(files, "end_sessions")
 	sqlUseSessions       = database.Statement(files, "use_sessions")
 	sqlReadSessions      = database.Statement(files, "read_sessions")
 	sqlLockTableSessions = database.Statement(files, "lock_table_sessions")
 	sqlMergeSessions     = database.Statement(files, "merge_sessions")
-	sqlExtendSessions    = database.Statement(files, "extend_sessions")
 	sqlColumns           = database.Statement(files, "columns")
 	sqlReadBatches       = database.Statement(files, "read_batches")
 	sqlWriteBatches      = database.Statement(files, "write_batches")
 	sqlReadRefs          = database.Statement(files, "read_refs")
 	sqlWriteRefs         = database.Statement(files, "write_refs")
 )
+
+// ofNames returns a statement about the sessions of names.
+func ofNames(name string) *schema.Statement {
+	return schema.NewStatement(sync.OnceValue(func() string {
+		return strings.Replace(database.Text(files, name), "{{.OfNames}}\n", database.Text(files, "sessions_of_names"), 1)
+	}))
+}
 
 // tables have the rows of a group, each found by the name in a column. Each is copied as it is.
 var tables = []struct{ name, column string }{
@@ -72,7 +80,7 @@ func (m *move) queueSessions(b *pgx.Batch, rows string, refs []int64) {
 	b.Queue(sqlLockTableSessions.In(m.in))
 	b.Queue(sqlEndSessions.In(m.in), refs, int16(lock.Expired))
 	b.Queue(sqlMergeSessions.In(m.in), rows)
-	b.Queue(sqlExtendSessions.In(m.in), refs, int16(lock.Expired))
+	epoch.QueueRebaseSessions(b, m.in, refs)
 }
 
 // copyRows copies the rows of the groups, as they are.

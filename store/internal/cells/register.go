@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/placement"
 	"github.com/paddock-lock/paddock/internal/schema"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store/internal/database"
 	"github.com/paddock-lock/paddock/store/internal/policy"
 )
@@ -125,8 +126,8 @@ func plan(found []registration) (placement.Map, error) {
 			known[r.Name] = placement.Cell{Name: r.Name, Position: freePosition(known), Takes: takes}
 		}
 	}
-	if len(known) > placement.MaxCells {
-		return want, fmt.Errorf("there are %d cells; give %d at most", len(known), placement.MaxCells)
+	if len(known) > lock.MaxCells {
+		return want, fmt.Errorf("there are %d cells; give %d at most", len(known), lock.MaxCells)
 	}
 	for name, c := range known {
 		if !slices.ContainsFunc(found, func(r registration) bool { return r.Name == name }) {

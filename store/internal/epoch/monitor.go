@@ -188,7 +188,7 @@ var (
 	sqlRebaseRecords  = database.Statement(files, "rebase_records")
 	sqlRebaseParts    = database.Statement(files, "rebase_parts")
 	sqlRebaseReplicas = database.Statement(files, "rebase_replicas")
-	sqlRebaseSessions = database.Statement(files, "rebase_sessions")
+	sqlRebaseSessions = sessionsThat("not s.cleared")
 )
 
 // withEpochLock runs f in a transaction beside which no other one starts or changes an epoch. As everywhere, its commit

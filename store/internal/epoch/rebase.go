@@ -1,12 +1,16 @@
 package epoch
 
 import (
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paddock-lock/paddock/internal/schema"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/store/internal/database"
 )
 
 // Names are the locks whose names are from one of First to the one of Beyond at the same place, exclusive.
@@ -23,6 +27,22 @@ func (n Names) QueueRebase(b *pgx.Batch, in schema.Name, at, last time.Time) {
 	b.Queue(sqlRebaseRecords.In(in), at, at.UnixMicro(), OfSession, last, n.First, n.Beyond)
 	b.Queue(sqlRebaseParts.In(in), at, at.UnixMicro(), waitUntil, aliveUntil.UnixMicro(),
 		waitUntil.Add(lock.PlaceRetention).UnixMicro(), OfSession, last, n.First, n.Beyond)
+}
+
+var sqlMoveSessions = sessionsThat("s.ref = any ($5::bigint[])")
+
+// sessionsThat returns the statement that moves the sessions of a condition to another clock.
+func sessionsThat(which string) *schema.Statement {
+	return schema.NewStatement(sync.OnceValue(func() string {
+		return strings.Replace(database.Text(files, "rebase_sessions"), "{{.Which}}", which, 1)
+	}))
+}
+
+// QueueRebaseSessions queues the statement that moves the sessions to the database's clock, as it is when the statement runs.
+// They have leases and places here from then on, so those that have ended are cleared once more. The end of those that were
+// over by the old clock is recorded.
+func QueueRebaseSessions(b *pgx.Batch, in schema.Name, refs []int64) {
+	b.Queue(sqlMoveSessions.In(in), nil, int16(lock.Expired), int64(0), pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}, refs)
 }
 
 // QueueRaise queues the statement after which tokens and events are above those of the batch. Nothing may be decided

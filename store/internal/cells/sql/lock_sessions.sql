@@ -2,13 +2,7 @@
 select ref
 from paddock.sessions
 where ref in (
-    select r.session
-    from unnest($1::text[], $2::text[]) as n (first, beyond)
-    cross join lateral (
-        select session from paddock.records where name >= n.first and name < n.beyond
-        union all
-        select session from paddock.parts where name >= n.first and name < n.beyond
-    ) r
+{{.OfNames}}
 )
 order by ref
 for no key update

@@ -3,7 +3,7 @@ package server
 import (
 	"bytes"
 	"net/http"
-	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -39,8 +39,28 @@ type relativeWriter struct {
 	isHTML bool
 }
 
-// pageAddress matches the beginning of an address of this service in an attribute. In text, quotes are escaped.
-var pageAddress = regexp.MustCompile(` (href|src|action|data-stream)="/`)
+// addressAttributes are the attributes of a page that have addresses of this service.
+var addressAttributes = [][]byte{[]byte(" href"), []byte(" src"), []byte(" action"), []byte(" data-stream")}
+
+// relativeTo returns the page with root instead of the / with which the addresses of this service begin. In text, quotes
+// are escaped.
+func relativeTo(root string, page []byte) []byte {
+	out := make([]byte, 0, len(page)+len(page)/16)
+	for {
+		before, after, found := bytes.Cut(page, []byte(`="/`))
+		out = append(out, before...)
+		if !found {
+			return out
+		}
+		out = append(out, `="`...)
+		if slices.ContainsFunc(addressAttributes, func(name []byte) bool { return bytes.HasSuffix(before, name) }) {
+			out = append(out, root...)
+		} else {
+			out = append(out, '/')
+		}
+		page = after
+	}
+}
 
 // WriteHeader makes the addresses in the header relative.
 func (w *relativeWriter) WriteHeader(status int) {
@@ -75,6 +95,6 @@ func (w *relativeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter 
 func (w *relativeWriter) finish(s *Server, r *http.Request) {
 	if w.isHTML {
 		w.Header().Del("Content-Length")
-		s.send(w.ResponseWriter, r, w.status, pageAddress.ReplaceAll(w.page.Bytes(), []byte(` $1="`+w.root)))
+		s.send(w.ResponseWriter, r, w.status, relativeTo(w.root, w.page.Bytes()))
 	}
 }

@@ -122,6 +122,9 @@
 // ten seconds old. A hidden page closes its connection, because browsers open at most six HTTP/1.1 connections to a
 // server.
 //
+// Viewers of one URL with one key share its renderings, two a second at most. A request gets one that has begun after it,
+// so the page is never older than without that.
+//
 // # Untrusted text
 //
 // Holders, metadata and reasons are untrusted. They are shown as text, each in an element of its own so that

@@ -36,6 +36,8 @@ type ui struct {
 	log      *slog.Logger
 	pages    *template.Template
 	assets   assets
+
+	renderings renderings
 }
 
 // New returns the admin page, to be mounted at /ui/ with unstripped paths. It panics only if the embedded files are
@@ -60,20 +62,20 @@ type route struct {
 
 func routes() []route {
 	return []route{
-		{"GET /ui/{$}", (*ui).list},
-		{"GET /ui/locks/{name}", (*ui).lock},
-		{"GET /ui/events", (*ui).events},
-		{"GET /ui/holder", (*ui).holder},
-		{"GET /ui/sessions", (*ui).sessions},
-		{"GET /ui/sessions/{session}", (*ui).session},
+		{"GET /ui/{$}", together((*ui).list)},
+		{"GET /ui/locks/{name}", together((*ui).lock)},
+		{"GET /ui/events", together((*ui).events)},
+		{"GET /ui/holder", together((*ui).holder)},
+		{"GET /ui/sessions", together((*ui).sessions)},
+		{"GET /ui/sessions/{session}", together((*ui).session)},
 		{"POST /ui/sessions/{session}", (*ui).revokeSession},
-		{"GET /ui/trees", (*ui).trees},
+		{"GET /ui/trees", together((*ui).trees)},
 		{"POST /ui/trees", (*ui).declareTree},
-		{"GET /ui/trees/{root}", (*ui).tree},
+		{"GET /ui/trees/{root}", together((*ui).tree)},
 		{"POST /ui/trees/{root}", (*ui).removeTree},
-		{"GET /ui/freezes", (*ui).freezes},
+		{"GET /ui/freezes", together((*ui).freezes)},
 		{"POST /ui/freezes", (*ui).freeze},
-		{"GET /ui/freezes/{scope}", (*ui).frozen},
+		{"GET /ui/freezes/{scope}", together((*ui).frozen)},
 		{"POST /ui/freezes/{scope}", (*ui).thaw},
 		{"GET /ui/rules", (*ui).rules},
 		{"GET /ui/service", (*ui).service},

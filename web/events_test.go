@@ -177,6 +177,26 @@ func TestHolderPage(t *testing.T) {
 	wantStatus(t, r, http.StatusBadRequest)
 }
 
+// TestHolderPageSaysWhereItIsCut: the waits and the losses are those of its last events.
+func TestHolderPageSaysWhereItIsCut(t *testing.T) {
+	t.Parallel()
+	fx := newLossesFixture()
+	fx.Grant(lock.Acquire{Locks: lock.One("b"), Holder: "other", TTL: time.Minute}, 0)
+	fx.Wait(lock.Acquire{Locks: lock.One("b"), Holder: "biller-1", TTL: time.Minute}, 4*time.Second)
+	for range 188 {
+		fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "n", Kind: lock.Granted, Mode: lock.Exclusive, Holder: "biller-1", Token: 1, Revision: 1})
+	}
+	_, body := readHolder(t, fx, "biller-1")
+	wantNoText(t, body, "last 200 events")
+	for range 10 {
+		fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "n", Kind: lock.Expired, Mode: lock.Exclusive, Holder: "biller-1", Token: 1, Revision: 1})
+	}
+	_, body = readHolder(t, fx, "biller-1")
+	wantText(t, body, "Found by its last 200 events, so there may be more.", "Of its last 200 events.")
+	_, body = readHolder(t, fx, "other")
+	wantNoText(t, body, "last 200 events")
+}
+
 func readHolder(t *testing.T, fx *webtest.Service, holder string) (*http.Response, string) {
 	t.Helper()
 	return get(t, fx, "/ui/holder?holder="+url.QueryEscape(holder))

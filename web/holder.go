@@ -35,6 +35,7 @@ type holderPage struct {
 	Sessions []session
 	Losses   []event
 	Gap      bool // older events are no longer kept, or not read
+	Cut      bool // there may be more waits than those in its last events, and than in the queues that are read
 
 	EventsURL string // of all its events
 }
@@ -53,6 +54,9 @@ type holderWait struct {
 
 // Several reports whether the page offers to revoke several leases.
 func (p holderPage) Several() bool { return len(p.Leases) > 0 && p.Leases[0].Revocable }
+
+// EventLimit returns how many of its events the page has read at most.
+func (holderPage) EventLimit() int { return maxHolderEvents }
 
 // Back returns the page's list as a location to return to.
 func (p holderPage) Back() string { return location{filter: filter{Holder: p.Name}}.Encode() }
@@ -100,7 +104,9 @@ func (u *ui) loadHolder(r *http.Request, p *holderPage) error {
 			p.Losses = append(p.Losses, eventAnywhere(e))
 		}
 	}
-	if err := u.loadWaits(r, p, waitedFor(events.Items)); err != nil || !p.Reader.MayListSessions() {
+	waits := waitedFor(events.Items)
+	p.Cut = p.Gap || len(waits) > maxHolderWaits
+	if err := u.loadWaits(r, p, waits[:min(len(waits), maxHolderWaits)]); err != nil || !p.Reader.MayListSessions() {
 		return err
 	}
 	sessions, err := u.locks.Sessions(r.Context(), paddock.SessionQuery{Holder: p.Name})
@@ -125,7 +131,7 @@ func waitedFor(newestFirst []lock.Event) (names []string) {
 			names = append(names, e.Name)
 		}
 	}
-	return names[:min(len(names), maxHolderWaits)]
+	return names
 }
 
 // isSameCall reports whether both places are of one call: it has joined the queues of its set in one decision.

@@ -59,6 +59,37 @@ func strangersWaitInertly(t *testing.T, browser context.Context) {
 }
 
 // turningTextStaysInside checks that the text after a hostile text is right of it or below it, in its own direction.
+// strangersEventsAreInert: a stale write, a freeze and a deadlock, and the fields of the filter.
+func strangersEventsAreInert(t *testing.T, browser context.Context) {
+	fx := webtest.NewService()
+	ops := lock.Caller{Name: webtest.Hostile, KeyID: "k1"}
+	fx.Feed.Send(
+		lock.Event{At: webtest.Noon, Name: "a", Kind: lock.Refused, Mode: lock.Exclusive, Holder: webtest.Hostile, Token: 7, Newest: 9, HeldBy: webtest.Hostile,
+			Reason: webtest.Hostile, Caller: ops},
+		lock.Event{At: webtest.Noon, Name: "a:", Kind: lock.Frozen, Mode: lock.Exclusive, Reason: webtest.Hostile, Caller: ops},
+		lock.Event{At: webtest.Noon, Name: "b", Kind: lock.Dequeued, Mode: lock.Exclusive, Holder: webtest.Hostile, Place: 2, Reason: "deadlock",
+			Cycle: lock.CycleOf([]lock.DeadlockStep{{Name: "b", Holder: webtest.Hostile, WaitsFor: "c"}, {Name: "c", Holder: "c", WaitsFor: webtest.Hostile}})},
+	)
+	b := open(t, browser, fx)
+	stranger := url.QueryEscape(webtest.Hostile)
+	for path, rows := range map[string]int{
+		"/ui/events": 3, "/ui/events?kind=deadlock": 1, "/ui/events?kind=refused": 1, "/ui/events?holder=" + stranger: 2, "/ui/events?prefix=" + stranger: 0,
+		"/ui/events?around=" + stranger: 0, "/ui/events?kind=" + stranger: 0,
+	} {
+		b.allowed = "Failed to load resource" // of a field that is refused
+		b.visit(path, 1280, 800)
+		b.wait(fmt.Sprintf("document.querySelectorAll('.events tbody > tr').length === %d && document.querySelectorAll('main script, main img[src=x]').length === 0", rows))
+	}
+	b.visit("/ui/events?holder="+stranger, 1280, 800)
+	if got := value[string](b, "document.getElementById('holder').value"); got != webtest.Hostile {
+		t.Errorf("the filter has the holder %q", got)
+	}
+	b.visit("/ui/events?kind=deadlock", 1280, 800)
+	if got := value[string](b, "document.querySelector('.circle bdi').textContent"); got != webtest.Hostile {
+		t.Errorf("the circle shows %q", got)
+	}
+}
+
 func turningTextStaysInside(t *testing.T, browser context.Context) {
 	const turning = "\u2069\u2069\u202eabc"
 	fx := webtest.NewService()

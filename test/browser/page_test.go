@@ -24,6 +24,7 @@ func TestInABrowser(t *testing.T) {
 		"escape closes the dialog and restores the focus": escapeGivesBack,
 		"untrusted text is inert":                         strangersTextIsInert,
 		"untrusted text is inert in queue and events":     strangersWaitInertly,
+		"what others write into events is text":           strangersEventsAreInert,
 		"right-to-left text does not affect other text":   turningTextStaysInside,
 		"an injected script does not run":                 policyHolds,
 		"no width makes the page scroll sideways":         noSidewaysScroll,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -259,16 +260,21 @@ func earliest(began time.Time, replies []reply[lock.SessionGrant]) lock.SessionG
 	return first
 }
 
-// RenewSession extends the session in all cells that use it, see paddock.Service.
+// RenewSession extends the session in all cells that use it, see paddock.Service. It does so again if one of them did not know
+// the session: it may have moved there meanwhile, with the TTL from before.
 func (r *Router) RenewSession(ctx context.Context, c lock.RenewSession) (lock.SessionGrant, error) {
-	began := time.Now()
-	replies, err := everywhere(ctx, r, c.ID.Ref(),
-		func(ctx context.Context, s paddock.Service) (lock.SessionGrant, error) { return s.RenewSession(ctx, c) },
-		func(g lock.SessionGrant) lock.CellSet { return g.Cells })
-	if err != nil {
-		return lock.SessionGrant{}, err
+	began, ref := time.Now(), c.ID.Ref()
+	for again := false; ; again = true {
+		replies, err := everywhere(ctx, r, ref,
+			func(ctx context.Context, s paddock.Service) (lock.SessionGrant, error) { return s.RenewSession(ctx, c) },
+			func(g lock.SessionGrant) lock.CellSet { return g.Cells })
+		if err != nil {
+			return lock.SessionGrant{}, err
+		}
+		if again || len(replies) >= bits.OnesCount64(uint64(r.sessions.of(ref))) {
+			return earliest(began, replies), nil
+		}
 	}
-	return earliest(began, replies), nil
 }
 
 // introduce opens the session in a cell that does not know it, or only registers it. Before, all cells that use it

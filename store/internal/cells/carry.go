@@ -71,6 +71,21 @@ func (m *move) lockedSessions(ctx context.Context) (rows string, refs []int64, e
 	return rows, refs, database.CommitBatch(context.WithoutCancel(ctx), m.source, b)
 }
 
+// holdSessions reads the sessions once more, and lets no heartbeat at the source change them before the source's transaction
+// ends: it could give one a longer TTL, which the target would not know of.
+func (m *move) holdSessions(ctx context.Context, c *cargo) error {
+	b := &pgx.Batch{}
+	b.Queue(database.Begin)
+	database.QueueSettings(b, database.RowTimeout)
+	b.Queue(sqlLockSessions.In(m.in), m.names.First, m.names.Beyond)
+	b.Queue(sqlReadSessions.In(m.in), c.refs).QueryRow(func(r pgx.Row) error { return r.Scan(&c.sessions) })
+	err := m.source.SendBatch(ctx, b).Close()
+	if err != nil {
+		database.Rollback(m.source)
+	}
+	return err
+}
+
 // queueSessions queues the statements that write the sessions into the target. The clock is read while none of them can
 // be renewed.
 func (m *move) queueSessions(b *pgx.Batch, rows string, refs []int64) {

@@ -100,3 +100,40 @@ func TestASessionHasItsTTLFromAfterTheLastHeartbeatThatDidNotFindIt(t *testing.T
 		t.Errorf("the session ends %v before the end that a heartbeat may have told", promised.Sub(time.UnixMicro(end)))
 	}
 }
+
+// TestASessionKeepsATTLThatIsChangedWhileItMoves at the source, while the move waits for its turn at the target.
+func TestASessionKeepsATTLThatIsChangedWhileItMoves(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "main", "spare")
+	g := h.groupOf("main", 0)
+	s, err := h.in("main").OpenSession(t.Context(), lock.OpenSession{Holder: "worker", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := acquire(g + ":x")
+	a.SessionID, a.TTL = s.ID, 0
+	h.acquire("main", a)
+	holdsUp := pgtest.Connect(t, h.url("spare"))
+	err = cells.PinAnd(t.Context(), "", h.cells, []string{g}, "spare", func(step string) error {
+		if step != cells.Steps[1] {
+			return nil
+		}
+		pgtest.Exec(t, holdsUp, "begin")
+		pgtest.Exec(t, holdsUp, "lock table paddock.records in row exclusive mode")
+		go func() {
+			const waits = "select count(*) from pg_locks l join pg_stat_activity a using (pid) where a.datname = current_database() and a.application_name = '' and not l.granted"
+			await.Until(t, "the move waits", func() bool { return h.number("spare", waits) > 0 })
+			if _, err := h.in("main").RenewSession(t.Context(), lock.RenewSession{ID: s.ID, TTL: time.Hour}); err != nil {
+				t.Error(err)
+			}
+			pgtest.Exec(t, holdsUp, "rollback")
+		}()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ttl := h.number("spare", "select ttl_ms from paddock.sessions where ref = $1", int64(s.ID.Ref())); ttl != time.Hour.Milliseconds() {
+		t.Errorf("the session has a TTL of %d ms", ttl)
+	}
+}

@@ -210,8 +210,13 @@ func (m *move) write(ctx context.Context, c *cargo) error {
 		return err
 	}
 	var at time.Time
+	release := func() { database.Rollback(m.source) }
+	defer release()
 	return policy.ChangePlacement(ctx, m.target, m.in, m.turn, func(s *policy.Snapshot) error {
 		if err := m.may(&s.Map); err != nil {
+			return err
+		}
+		if err := m.again(ctx, m.source, func() error { return m.holdSessions(ctx, c) }); err != nil {
 			return err
 		}
 		return m.target.QueryRow(ctx, "select clock_timestamp()").Scan(&at)
@@ -221,7 +226,7 @@ func (m *move) write(ctx context.Context, c *cargo) error {
 		epoch.QueueRaise(b, m.in, c.newest)
 		epoch.QueueLongest(b, m.in, c.longest)
 		m.place(b, m.to.Name, m.generation, placement.Here, m.pinned)
-	})
+	}, release)
 }
 
 // comes returns an error if the target does not take the groups.

@@ -180,7 +180,7 @@ func (c Cell) write(ctx context.Context, conn *pgx.Conn, in schema.Name, want pl
 			b.Queue(sqlStep.In(in))
 			b.Queue(sqlAlign.In(in), own)
 		}
-	})
+	}, nil)
 }
 
 // queueSet queues the statements that make the set that of the database, which is the cell self.

@@ -225,7 +225,7 @@ func (s *newSet) writeOne(ctx context.Context, c Cell, above int64) error {
 			b.Queue(sqlPlace.In(s.in), []string{g}, r.Cell, r.Generation, string(state), r.Pinned)
 		}
 		queueSet(b, s.in, c.Name, placement.Map{Cells: s.cells, Generation: s.generation})
-	})
+	}, nil)
 	if err != nil && !errors.Is(err, errAgain) {
 		return fmt.Errorf("the cell %s: %w", c.Name, err)
 	}

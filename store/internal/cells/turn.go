@@ -47,7 +47,7 @@ func (m *move) alone(ctx context.Context, conn *pgx.Conn) error {
 func (m *move) change(ctx context.Context, conn *pgx.Conn, check func(*policy.Snapshot) error, queue func(*pgx.Batch)) error {
 	err := m.alone(ctx, conn)
 	if err == nil {
-		err = policy.ChangePlacement(ctx, conn, m.in, m.turn, check, queue)
+		err = policy.ChangePlacement(ctx, conn, m.in, m.turn, check, queue, nil)
 	}
 	return m.explain(conn, err)
 }

@@ -33,11 +33,13 @@ func Read(ctx context.Context, conn *pgx.Conn, in schema.Name) (*Snapshot, error
 // error is an ErrUnknownOutcome of package lock, it may have been committed; after any other one the transaction was
 // rolled back.
 //
+// failed, if not nil, is called after an attempt that is followed by another one, before it rests.
+//
 // A service that is busy may leave no moment without a decision, so it tries for the time turn, and then returns a
 // *database.BlockedError. Its first maxAttempts hold up decisions as briefly as those of a Catalog, later ones for as long
 // as decisions wait for a row.
 func ChangePlacement(
-	ctx context.Context, conn *pgx.Conn, in schema.Name, turn time.Duration, check func(*Snapshot) error, queue func(*pgx.Batch),
+	ctx context.Context, conn *pgx.Conn, in schema.Name, turn time.Duration, check func(*Snapshot) error, queue func(*pgx.Batch), failed func(),
 ) error {
 	begin, undo := database.Begin, "rollback"
 	if conn.PgConn().TxStatus() != 'I' {
@@ -71,8 +73,11 @@ func ChangePlacement(
 			most = database.RowTimeout
 		}
 		patience = min(2*patience, most)
-		if _, failed := conn.Exec(ctx, undo); failed != nil {
-			return fmt.Errorf("%w: %w", failed, err)
+		if _, undone := conn.Exec(ctx, undo); undone != nil {
+			return fmt.Errorf("%w: %w", undone, err)
+		}
+		if failed != nil {
+			failed()
 		}
 		if !database.Rest(ctx, end, restFactor*time.Since(began)) {
 			database.Rollback(conn)

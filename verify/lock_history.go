@@ -22,6 +22,7 @@ type lockHistory struct {
 	epochs   epochs
 	sessions map[lock.SessionRef]*sessionHistory // all of the history
 	inTree   bool
+	inCells  bool          // as in History
 	ruled    bool          // some rule for it was declared
 	above    []string      // the locks above it in its tree, from the root on
 	last     time.Duration // when the last call of the whole history was answered
@@ -81,7 +82,7 @@ func (h History) locks() []*lockHistory {
 		if all[name] == nil {
 			all[name] = &lockHistory{
 				name: name, groups: map[lock.LeaseID]*callGroup{}, sessions: sessions,
-				above: trees.Path(name), inTree: trees.Contains(name),
+				above: trees.Path(name), inTree: trees.Contains(name), inCells: h.inCells,
 			}
 		}
 		return all[name]

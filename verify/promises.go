@@ -19,10 +19,11 @@ func (l *lease) answeredEnd(t *lockHistory, k int) (end time.Time, by *Call) {
 }
 
 // promisedEnd is answeredEnd with the promise of an epoch: a lease that was not over when it began has its whole TTL
-// from then on. The answer is nil if no end is known.
+// from then on. The answer is nil if no end is known. A session in several cells ends at the earliest of its ends there, so
+// a move promises its leases nothing.
 func (l *lease) promisedEnd(t *lockHistory, k int) (end time.Time, by *Call) {
 	end, by = l.answeredEnd(t, k)
-	if k <= l.began(t) || t.epochs[k].from.IsZero() {
+	if k <= l.began(t) || t.epochs[k].from.IsZero() || t.inCells && l.group != nil && l.group.session() != 0 {
 		return end, by
 	}
 	ttl, grace := l.leastTTL(t)

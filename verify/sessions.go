@@ -119,6 +119,9 @@ func (t *lockHistory) expiredBeforeSession(l *lease, s *sessionHistory, c *Check
 	k := t.epochs.of(l.ended)
 	for _, by := range s.extended {
 		end, promised := s.promisedBy(t.epochs, by, k)
+		if before, _ := t.epochs.ofCall(by); t.inCells && before != k {
+			continue // as in promisedEnd
+		}
 		if promised && by.Sent > first.Answered && l.ended.At.Before(end) {
 			c.violated(t, fmt.Sprintf("The lease of %q with token %d expired at %s, but its session was extended to %s.",
 				l.holder, l.token, clock(l.ended.At), clock(end)), []*Call{first, by}, l.granted, l.ended)

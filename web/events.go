@@ -134,6 +134,8 @@ func parseInstant(field, text string, now time.Time) (time.Time, error) {
 type eventsPage struct {
 	view
 	eventFields
+	From, To   time.Time // of the selected events; zero: no bound
+	Ended      bool      // nothing is added to the page's events any more
 	Events     []event
 	Pages      pages
 	Gap        bool      // older events are no longer kept
@@ -150,10 +152,11 @@ func (u *ui) events(w http.ResponseWriter, r *http.Request) {
 	f.Prefix = readerOf(r).within(f.Prefix)
 	q, err := f.query(time.Now())
 	events := readerOf(r).allEvents(f.Prefix)
-	if f.Cursor != "" || !q.Until.IsZero() && q.Until.Before(time.Now()) { // nothing happens there any more
+	ended := f.Cursor != "" || !q.Until.IsZero() && q.Until.Before(time.Now())
+	if ended {
 		events = nil
 	}
-	p := eventsPage{view: viewOf(r, "Events", events), eventFields: f}
+	p := eventsPage{view: viewOf(r, "Events", events), eventFields: f, From: q.Since, To: q.Until, Ended: ended}
 	p.Kinds, p.About = kindNames(q.Kinds...), f.Holder
 	if q.Deadlock {
 		p.Kinds = lock.Dequeued.String()

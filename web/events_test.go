@@ -96,6 +96,32 @@ func TestEventsSayWhoCausedThem(t *testing.T) {
 	}
 }
 
+// TestEventsSayWhichTimesTheyAreOf: the fields are read in UTC, and the page shows what that selects. Nothing is announced
+// that cannot happen any more.
+func TestEventsSayWhichTimesTheyAreOf(t *testing.T) {
+	t.Parallel()
+	const appear = "They appear here while this page is open"
+	_, body := get(t, newLossesFixture(), "/ui/events?around=2020-05-04+16:55")
+	wantText(t, body, "Around, UTC</label>", "Since, UTC</label>", "Until, UTC</label>", `<p id="window" class="past">From <time datetime="2020-05-04T16:50:00Z">`+
+		`2020-05-04 16:50:00</time> to <time datetime="2020-05-04T17:00:00Z">2020-05-04 17:00:00</time> <span data-zone>UTC</span></p>`, "No event matches.")
+	wantNoText(t, body, appear)
+	_, body = get(t, newLossesFixture(), "/ui/events?until=2020-05-04+16:55")
+	wantText(t, body, "Up to <time")
+	_, body = get(t, newLossesFixture(), "/ui/events?holder=none&since=2020-05-04+16:55")
+	wantText(t, body, `>2020-05-04 16:55:00</time> <span data-zone>UTC</span></p>`, appear)
+	_, body = get(t, newLossesFixture(), "/ui/events")
+	wantNoText(t, body, `id="window"`)
+}
+
+// TestEventsLeadToWhatHappenedAroundThem, on any page.
+func TestEventsLeadToWhatHappenedAroundThem(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/ui/events?kind=expired", "/ui/locks/billing:run", "/ui/holder?holder=biller-1"} {
+		_, body := get(t, newLossesFixture(), path)
+		wantText(t, body, `href="/ui/events?around=2031-05-04T11%3A00%3A00Z"`)
+	}
+}
+
 // TestEventsOfThePastHaveNoStream, nor those that a key does not cover.
 func TestEventsOfThePastHaveNoStream(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -47,6 +48,11 @@ type event struct {
 
 // HasHolder reports whether the event is about a lease or a waiter, not a freeze.
 func (e event) HasHolder() bool { return e.Kind != lock.Frozen && e.Kind != lock.Thawed }
+
+// AroundURL returns the URL of what happened around the event, to any lock.
+func (e event) AroundURL() string {
+	return address(eventsRoot, url.Values{"around": {e.At.UTC().Format(time.RFC3339)}})
+}
 
 // A bar is a lease or a wait in the timeline.
 type bar struct {

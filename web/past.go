@@ -60,7 +60,6 @@ type bar struct {
 	Holder string
 	Waits  bool       // a wait, otherwise a lease
 	Token  lock.Token // of a lease
-	Place  int64      // of a wait
 	Slot   int
 	Slots  lock.Slots
 	Mode   lock.Mode
@@ -184,7 +183,7 @@ func stateOf(h lock.Hold, l lock.Lock) lock.State {
 
 func waitBar(w paddock.Wait, here location, newest bool) bar {
 	b := bar{
-		Key: fmt.Sprintf("wait %d/%d", w.Place, w.JoinedAt.UnixMicro()), Holder: w.Holder, Waits: true, Place: w.Place, Mode: w.Mode,
+		Key: fmt.Sprintf("wait %d/%d", w.Place, w.JoinedAt.UnixMicro()), Holder: w.Holder, Waits: true, Mode: w.Mode,
 		Begin: w.JoinedAt, End: w.LeftAt, Reason: w.Reason, Circle: circleOf(w.Cycle, here),
 	}
 	b.How = howOf(w.End, "waiting", newest)

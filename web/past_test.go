@@ -51,13 +51,13 @@ func TestLockPageOpensWithItsPast(t *testing.T) {
 	wants := map[string][]string{
 		"timeline": {
 			"2031-05-04 11:58:20 to 2031-05-04 12:00:00 UTC",
-			"third wait, place 4 2031-05-04 11:59:35 25 s waiting [waiting wait 75.00% 25.00%]",
+			"third wait 2031-05-04 11:59:35 25 s waiting [waiting wait 75.00% 25.00%]",
 			"second token 2 2031-05-04 11:58:40 1 min 20 s held [held 20.00% 80.00%]",
 			"first token 1 2031-05-04 11:58:20 20 s expired [expired 0.00% 20.00%]",
 		},
 		"events": {
 			"refused exclusive 2031-05-04 11:59:50 first 1 1m10s after the end of its lease; second holds the lock; newest token 2; table accounts",
-			"queued exclusive 2031-05-04 11:59:35 third 4",
+			"queued exclusive 2031-05-04 11:59:35 third",
 			"granted exclusive 2031-05-04 11:58:40 second 2",
 			"expired exclusive 2031-05-04 11:58:40 first 1",
 			"granted exclusive 2031-05-04 11:58:20 first 1",

@@ -133,7 +133,7 @@ func TestSessionPageShowsTheSession(t *testing.T) {
 			"&#34;host&#34;: &#34;db-3&#34;", "<dt>Leases</dt><dd>2</dd>", "<dt>Places in queues</dt><dd>1</dd>",
 			`<a href="/ui/locks/billing:a">billing:<wbr>a<wbr></a>`, "<div>token 1</div>",
 			`<a href="/ui/locks/gpu:pool">gpu:<wbr>pool<wbr></a>`, "<div>token 2<small>slot 1</small></div>",
-			`<a href="/ui/locks/ops:deploy">ops:<wbr>deploy<wbr></a>`, "<div>wait, place ",
+			`<a href="/ui/locks/ops:deploy">ops:<wbr>deploy<wbr></a>`, "<div>wait</div>",
 			`<form method="post" action="`+fx.path+`">`, "Revoke this session", "This does not stop the holder")
 		if n := strings.Count(body, `scope="row"`); n != 3 {
 			t.Errorf("%d leases and places, want 3", n)
@@ -243,7 +243,7 @@ func TestNamesThatTheKeyDoesNotCoverAreHidden(t *testing.T) {
 		if n := strings.Count(body, `<span class="past">(not covered)</span>`); n != 2 {
 			t.Errorf("%d hidden names, want 2:\n%s", n, body)
 		}
-		wantNoText(fx.T, body, "gpu", "deploy", "token 2", "wait, place", `href="/ui/sessions"`)
+		wantNoText(fx.T, body, "gpu", "deploy", "token 2", "<div>wait</div>", `href="/ui/sessions"`)
 	})
 }
 

@@ -121,7 +121,7 @@ func revokeWithoutScript(t *testing.T, browser context.Context) {
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
-	b.visit("/ui/?prefix=deploy", 360, 740)
+	b.visit("/ui/?prefix=deploy", 360, 1000) // the form below covers no button
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")), chromedp.WaitVisible(chromedp.CSS("main .sheet textarea:focus")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "by hand"), chromedp.Click(chromedp.CSS(".sheet .strong")), chromedp.WaitVisible(chromedp.CSS(".notice")))
 	if got := fx.Revocations(); len(got) != 1 || got[0].Token != 4 || got[0].Reason != "by hand" {

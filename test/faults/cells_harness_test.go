@@ -9,9 +9,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/placement"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify/workload"
 )
 
@@ -105,6 +110,23 @@ func groupAt(cell string) string {
 	for i := 0; ; i++ {
 		if group := fmt.Sprint("team-", i); homeOf(group) == cell {
 			return group
+		}
+	}
+}
+
+// showPlace acquires and releases a lock of the prefix. The events tell package verify where the group is: it knows of a
+// move by events from another cell, so it would miss two moves, there and back, without an event in between.
+func showPlace(ctx context.Context, locks paddock.Service, prefix string) error {
+	a := lock.Acquire{Locks: lock.One(prefix + ":place"), LeaseID: lock.LeaseID(uuid.New()), Holder: "mover", TTL: time.Second}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	for {
+		_, err := locks.Acquire(ctx, a)
+		if err == nil {
+			return locks.Release(ctx, lock.Release{Locks: a.Names(), LeaseID: a.LeaseID})
+		}
+		if !sleepFor(ctx, 10*time.Millisecond) {
+			return err
 		}
 	}
 }

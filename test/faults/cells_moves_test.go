@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/verify"
@@ -33,9 +34,12 @@ const movedGroup = "moved"
 func TestAGroupMovesUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := newCells(t, program(t))
-	m := &mover{cells: c, rng: rand.New(rand.NewPCG(*flagSeed, 7)), at: homeOf(movedGroup), typical: 200 * time.Millisecond}
+	m := &mover{cells: c, shown: map[string]paddock.Service{}, rng: rand.New(rand.NewPCG(*flagSeed, 7)), at: homeOf(movedGroup), typical: 200 * time.Millisecond}
 	kept := keepAll(t, c)
 	any, inOrder := verify.NewRecorder(), verify.NewRecorder()
+	for prefix, rec := range map[string]*verify.Recorder{movedGroup + ":any": any, movedGroup + ":order": inOrder} {
+		m.shown[prefix] = rec.Client("mover", c.services[0].Locks)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	all, loading := errgroup.WithContext(ctx)
@@ -93,6 +97,7 @@ func checkMoved(t *testing.T, c *cells, rec *verify.Recorder, prefix string, o v
 // A mover moves the group.
 type mover struct {
 	*cells
+	shown   map[string]paddock.Service // by the prefix of the locks whose history tells where the group is
 	rng     *rand.Rand
 	at      string // the cell that has the group
 	typical time.Duration
@@ -136,7 +141,7 @@ func (m *mover) move(ctx context.Context) error {
 	m.typical = (3*m.typical + time.Since(began)) / 4
 	m.moves++
 	m.at = to
-	return m.hasOneOwner(ctx)
+	return errors.Join(m.hasOneOwner(ctx), m.showPlace(ctx))
 }
 
 func (m *mover) another() string {
@@ -157,8 +162,19 @@ func (m *mover) killedMove(ctx context.Context, to string) (finished bool, err e
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil && ctx.Err() == nil && cmd.ProcessState == nil {
 		m.Log(err)
 	}
-	err = cmd.Wait()
-	return err == nil, nil
+	if cmd.Wait() != nil {
+		return false, nil
+	}
+	return true, m.showPlace(ctx)
+}
+
+func (m *mover) showPlace(ctx context.Context) error {
+	for prefix, locks := range m.shown {
+		if err := showPlace(ctx, locks, prefix); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hasOneOwner checks that exactly one database says that the group is there.

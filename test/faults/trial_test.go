@@ -411,9 +411,13 @@ func (p *disturbance) beginEpochs(ctx context.Context) error {
 
 // moveLocks moves the locks to the other cell, and back, again and again.
 func (p *disturbance) moveLocks(ctx context.Context) error {
+	locks := p.rec.Client("mover", p.services[0].Locks)
 	for n := 1; sleepFor(ctx, rand.N(500*time.Millisecond)); n++ {
 		if err := p.runPaddock("cell", "pin", trialCells[n%2], trialGroup); err != nil {
 			return err
+		}
+		if err := showPlace(ctx, locks, p.prefix); err != nil {
+			return unlessDone(ctx, err)
 		}
 	}
 	return nil

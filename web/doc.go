@@ -85,6 +85,9 @@
 // lock may be free, and is granted to no client. The page says who, until when, and why it is frozen, and links to the
 // freeze if the user's key covers its whole scope. The page of a freeze shows how many leases are left.
 //
+// While a database grants nothing, because an epoch has begun, every page begins with that: for how much longer, and for
+// readers of the page of the service why, and how to end it earlier. The page of a lock says it of the lock, too.
+//
 // # The service
 //
 // The page of the service is for admins whose keys cover all names, and so are the links to it. It shows what Options.Info

@@ -156,7 +156,7 @@ func (u *ui) events(w http.ResponseWriter, r *http.Request) {
 	if ended {
 		events = nil
 	}
-	p := eventsPage{view: viewOf(r, "Events", events), eventFields: f, From: q.Since, To: q.Until, Ended: ended}
+	p := eventsPage{view: u.viewOf(r, "Events", events), eventFields: f, From: q.Since, To: q.Until, Ended: ended}
 	p.Kinds, p.About = kindNames(q.Kinds...), f.Holder
 	if q.Deadlock {
 		p.Kinds = lock.Dequeued.String()

@@ -103,7 +103,7 @@ func (u *ui) freezes(w http.ResponseWriter, r *http.Request) {
 
 // showFreezes shows the list with err, or with the error of reading it.
 func (u *ui) showFreezes(w http.ResponseWriter, r *http.Request, p freezesPage, err error) {
-	p.view = viewOf(r, "Freezes", readerOf(r).allEvents(""))
+	p.view = u.viewOf(r, "Freezes", readerOf(r).allEvents(""))
 	p.Kinds = kindNames(lock.Frozen, lock.Thawed)
 	p.Form = p.Reader.mayFreeze()
 	status := http.StatusOK
@@ -168,7 +168,7 @@ func (u *ui) frozen(w http.ResponseWriter, r *http.Request) { u.showFreeze(w, r,
 // showFreeze shows the page with err, or with the error of reading the freeze.
 func (u *ui) showFreeze(w http.ResponseWriter, r *http.Request, err error) {
 	scope := lock.Scope(r.PathValue("scope"))
-	p := freezePage{view: viewOf(r, "Freeze of "+string(scope), eventsOf(scope, readerOf(r)))}
+	p := freezePage{view: u.viewOf(r, "Freeze of "+string(scope), eventsOf(scope, readerOf(r)))}
 	found, readErr := u.locks.Frozen(r.Context(), scope)
 	if readErr == nil {
 		p.Freeze, p.Leases, p.AsOf = freezeOf(&found.Freeze, found.AsOf, p.Reader), found.Leases, found.AsOf

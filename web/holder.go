@@ -64,7 +64,7 @@ func (p holderPage) Back() string { return location{filter: filter{Holder: p.Nam
 func (u *ui) holder(w http.ResponseWriter, r *http.Request) {
 	holder := r.URL.Query().Get("holder")
 	p := holderPage{
-		view: viewOf(r, "Holder", readerOf(r).allEvents("")), Name: holder, Ask: revokePage{Dialog: true},
+		view: u.viewOf(r, "Holder", readerOf(r).allEvents("")), Name: holder, Ask: revokePage{Dialog: true},
 		ListURL: filter{Holder: holder}.URL(), EventsURL: address(eventsRoot, url.Values{"holder": {holder}}),
 	}
 	p.About = holder

@@ -28,7 +28,7 @@ func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 	f := filterFrom(r.URL.Query())
 	f.Prefix = readerOf(r).within(f.Prefix)
 	here := location{filter: f}
-	p := listPage{view: viewOf(r, "Locks", here.events()), Filter: f, Origin: originOf(r), Overview: u.overviewFor(r, f), Ask: revokePage{Dialog: true}}
+	p := listPage{view: u.viewOf(r, "Locks", here.events()), Filter: f, Origin: originOf(r), Overview: u.overviewFor(r, f), Ask: revokePage{Dialog: true}}
 	status := http.StatusOK
 	page, err := u.locks.Locks(r.Context(), f.query())
 	if err != nil {

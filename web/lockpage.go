@@ -37,7 +37,7 @@ type lockPage struct {
 func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 	here := lockLocation(r)
 	p := lockPage{
-		view: viewOf(r, here.Lock, here.events()), Here: here, Name: here.Lock, EventsURL: address("/v1/events", here.events()),
+		view: u.viewOf(r, here.Lock, here.events()), Here: here, Name: here.Lock, EventsURL: address("/v1/events", here.events()),
 		Ask: revokePage{Dialog: true},
 	}
 	status := http.StatusOK
@@ -114,6 +114,9 @@ func (p lockPage) FreezeURL() string {
 	}
 	return address(freezesRoot, url.Values{"scope": {p.Name}})
 }
+
+// Paused returns the pause that keeps the lock from being granted, or nil.
+func (p lockPage) Paused() *pause { return p.pauseOf(p.Cell) }
 
 // ListURL returns the URL of the list that linked to the page.
 func (p lockPage) ListURL() string { return p.Here.list().URL() }

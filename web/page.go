@@ -36,10 +36,11 @@ type frame struct {
 	Title  string
 	Reader reader
 	Path   string // of the request
+	Pauses []pause
 }
 
-func frameOf(r *http.Request, title string) frame {
-	return frame{Title: title, Reader: readerOf(r), Path: r.URL.Path}
+func (u *ui) frameOf(r *http.Request, title string) frame {
+	return frame{Title: title, Reader: readerOf(r), Path: r.URL.Path, Pauses: u.pauses(r)}
 }
 
 // A section is a link at the top of all pages.
@@ -146,7 +147,7 @@ type problemPage struct {
 }
 
 func (u *ui) refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
-	p := problemPage{frame: frameOf(r, http.StatusText(status)), Problem: message, Back: root}
+	p := problemPage{frame: u.frameOf(r, http.StatusText(status)), Problem: message, Back: root}
 	u.show(w, r, status, "problem", p)
 }
 

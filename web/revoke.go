@@ -19,7 +19,7 @@ const maxForm = 16 << 10
 
 // confirm shows the form on its own page, unless the lease has ended.
 func (u *ui) confirm(w http.ResponseWriter, r *http.Request) {
-	p := revokePageFrom(r.URL.Query(), r)
+	p := revokePageFrom(r.URL.Query(), u.frameOf(r, "Revoke a lease"))
 	err := p.Reader.mustRevoke()
 	if err != nil {
 		u.showRevokeForm(w, r, p, false, err)
@@ -68,7 +68,7 @@ func (u *ui) revoke(w http.ResponseWriter, r *http.Request) {
 		u.badForm(w, r, err)
 		return
 	}
-	p := revokePageFrom(r.PostForm, r)
+	p := revokePageFrom(r.PostForm, u.frameOf(r, "Revoke a lease"))
 	if p.Since != "" {
 		if err := u.find(r, &p); errors.Is(err, lock.ErrTokenMismatch) {
 			u.showRevokeForm(w, r, p, false, err)
@@ -144,9 +144,9 @@ type revokePage struct {
 	reasonFields
 }
 
-func revokePageFrom(v url.Values, r *http.Request) revokePage {
+func revokePageFrom(v url.Values, f frame) revokePage {
 	return revokePage{
-		frame: frameOf(r, "Revoke a lease"),
+		frame: f,
 		Name:  v.Get("name"), Token: v.Get("token"), Slot: v.Get("slot"), Since: v.Get("since"),
 		Back: parseLocation(v.Get("back")), Form: true, reasonFields: reasonFieldsFrom(v),
 	}

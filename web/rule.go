@@ -57,7 +57,7 @@ func lengthOf(d time.Duration) string {
 type bound struct{ Text, Value string }
 
 func (u *ui) rules(w http.ResponseWriter, r *http.Request) {
-	p := rulesPage{frame: frameOf(r, "Rules")}
+	p := rulesPage{frame: u.frameOf(r, "Rules")}
 	status := http.StatusOK
 	all, err := u.locks.Rules(r.Context())
 	for _, one := range all {

@@ -20,10 +20,13 @@ type servicePage struct {
 }
 
 // A databaseView is a database as the page shows it.
-type databaseView struct{ paddock.DatabaseInfo }
+type databaseView struct {
+	paddock.DatabaseInfo
+	Pause *pause // of grants; nil: there is none
+}
 
 func (u *ui) service(w http.ResponseWriter, r *http.Request) {
-	p := servicePage{view: viewOf(r, "Service", nil)} // a heartbeat is no event
+	p := servicePage{view: u.viewOf(r, "Service", nil)} // a heartbeat is no event
 	status := http.StatusOK
 	if p.Reader.SignedIn {
 		if err := access.CheckAll(r.Context(), access.Admin); err != nil {
@@ -34,7 +37,7 @@ func (u *ui) service(w http.ResponseWriter, r *http.Request) {
 		info := u.info(r.Context())
 		p.Settings = info.Settings
 		for _, d := range info.Databases {
-			p.Databases = append(p.Databases, databaseView{d})
+			p.Databases = append(p.Databases, databaseView{d, pauseOf(d, p.Reader)})
 		}
 		p.AsOf = asOfAll(info.Databases)
 	}
@@ -69,9 +72,6 @@ func (d databaseView) Known() bool { return !d.AsOf.IsZero() }
 
 // Old returns how long ago the database was read.
 func (d databaseView) Old() elapsed { return elapsed(d.Age) }
-
-// Paused returns for how much longer nothing is granted; zero: grants are not paused.
-func (d databaseView) Paused() timeLeft { return timeLeft(d.GrantsPaused()) }
 
 // ago returns how long ago the instant was on the clock of the database.
 func (d databaseView) ago(t time.Time) elapsed { return elapsed(d.AsOf.Sub(t) + d.Age) }

@@ -50,7 +50,7 @@ func TestServicePageTellsHowEachDatabaseIs(t *testing.T) {
 		"<div>5120 KiB</div>", "<div>42ms</div>", `<span class="past">unknown</span>`, "2 tables</summary>", "event_batches", "<div>19 KiB</div>",
 	)
 	wantText(t, partOf(t, body, "spare"),
-		`Grants are paused for another <span data-left-ms="95000" data-end="0 s">1 min 35 s</span>:</strong> the database was failed over.`,
+		`Grants are paused in cell spare for another <span data-left-ms="95000" data-end="0 s">1 min 35 s</span>:</strong> <bdi>the database was failed over</bdi>`,
 		"<dd>paused<small>no quorum", "As a superuser, run: grant pg_monitor to &#34;paddock_app&#34;;")
 	wantText(t, body, "<div>:8443</div>", "<div>file /etc/paddock/paddock.toml:1</div>", "all 3 settings")
 	if strings.Contains(body, "<script>alert") || strings.Contains(main, "paused for") {

@@ -128,7 +128,7 @@ func (u *ui) session(w http.ResponseWriter, r *http.Request) { u.showSession(w, 
 
 // showSession shows the page with err, or with the error of reading the session.
 func (u *ui) showSession(w http.ResponseWriter, r *http.Request, p sessionPage, err error) {
-	p.view = viewOf(r, "Session "+r.PathValue("session"), readerOf(r).allEvents(""))
+	p.view = u.viewOf(r, "Session "+r.PathValue("session"), readerOf(r).allEvents(""))
 	status := http.StatusOK
 	found, readErr := u.readSession(r)
 	switch {

@@ -26,7 +26,7 @@ func (sessionsPage) All() string { return sessionsRoot }
 func (u *ui) sessions(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
 	f := filter{Holder: v.Get("holder"), Cursor: v.Get("cursor"), Trail: lastOf(v["trail"])}
-	p := sessionsPage{view: viewOf(r, "Sessions", readerOf(r).allEvents("")), Filter: f}
+	p := sessionsPage{view: u.viewOf(r, "Sessions", readerOf(r).allEvents("")), Filter: f}
 	status := http.StatusOK
 	page, err := u.locks.Sessions(r.Context(), paddock.SessionQuery{Holder: f.Holder, Cursor: f.Cursor})
 	if err != nil {

@@ -67,7 +67,7 @@ func (u *ui) revokeSeveral(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := severalPage{
-		frame: frameOf(r, "Revoke several leases"), Back: parseLocation(r.PostForm.Get("back")), reasonFields: reasonFieldsFrom(r.PostForm),
+		frame: u.frameOf(r, "Revoke several leases"), Back: parseLocation(r.PostForm.Get("back")), reasonFields: reasonFieldsFrom(r.PostForm),
 	}
 	err := cmp.Or(p.Reader.mustRevoke(), p.read(r))
 	if err == nil && r.PostForm.Has("reason") {
@@ -110,7 +110,7 @@ func (p *severalPage) read(r *http.Request) error {
 		if err != nil {
 			return lock.Invalid("lease", "is not a lease that the page has offered; select it again")
 		}
-		p.Leases = append(p.Leases, selectedLease{revokePage: revokePageFrom(v, r), Value: value})
+		p.Leases = append(p.Leases, selectedLease{revokePage: revokePageFrom(v, p.frame), Value: value})
 	}
 	return nil
 }

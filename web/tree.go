@@ -68,7 +68,7 @@ func (u *ui) showTree(w http.ResponseWriter, r *http.Request, p treePage, err er
 	if events == nil { // those of the root itself are missing then
 		events = readerOf(r).allEvents(root + ":")
 	}
-	p.view = viewOf(r, "Tree "+root, events)
+	p.view = u.viewOf(r, "Tree "+root, events)
 	readErr := u.readTree(r, &p, root)
 	if errors.Is(readErr, lock.ErrInvalid) || errors.Is(readErr, lock.ErrNotFound) {
 		p.Title = "No such tree"

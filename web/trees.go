@@ -62,7 +62,7 @@ func (u *ui) trees(w http.ResponseWriter, r *http.Request) {
 
 // showTrees shows the list with err, or with the error of reading it.
 func (u *ui) showTrees(w http.ResponseWriter, r *http.Request, p treesPage, err error) {
-	p.view = viewOf(r, "Trees", nil) // a tree has no event
+	p.view = u.viewOf(r, "Trees", nil) // a tree has no event
 	p.Form = p.Reader.mayChangeTrees()
 	status := http.StatusOK
 	all, readErr := u.locks.Trees(r.Context())

@@ -27,8 +27,8 @@ type view struct {
 }
 
 // viewOf returns the view of the request, with a stream of the events that the query selects; nil: none.
-func viewOf(r *http.Request, title string, events url.Values) view {
-	v := view{frame: frameOf(r, title), Kinds: kindNames(), Refresh: r.URL.Query().Get("refresh") == "5"}
+func (u *ui) viewOf(r *http.Request, title string, events url.Values) view {
+	v := view{frame: u.frameOf(r, title), Kinds: kindNames(), Refresh: r.URL.Query().Get("refresh") == "5"}
 	v.URL, v.Turned = ownURL(r, v.Refresh), ownURL(r, !v.Refresh)
 	if events != nil {
 		v.Stream = address("/v1/events/stream", events)

@@ -17,6 +17,9 @@ type Options struct {
 	// Cells returns the databases of a service that has several, and CellOf which of them has a lock. Nil: there is one.
 	Cells  func(context.Context) []paddock.Cell
 	CellOf func(name string) string
+	// Paused returns the databases that grant nothing for now, since an epoch has begun. It must be quick while there is
+	// none. Nil: no page shows it.
+	Paused func() []paddock.DatabaseInfo
 	// Info returns how the service is. It must take a few seconds at most. Nil: its page shows nothing.
 	Info func(context.Context) paddock.ServiceInfo
 	Log  *slog.Logger // nil: nothing is logged
@@ -32,6 +35,7 @@ type ui struct {
 	overview func() Overview                      // may be nil
 	cells    func(context.Context) []paddock.Cell // may be nil
 	cellOf   func(name string) string             // may be nil
+	paused   func() []paddock.DatabaseInfo        // may be nil
 	info     func(context.Context) paddock.ServiceInfo
 	log      *slog.Logger
 	pages    *template.Template
@@ -46,7 +50,7 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	u := &ui{locks: o.Locks, overview: o.Overview, cells: o.Cells, cellOf: o.CellOf, info: o.Info, log: o.Log, assets: loadAssets()}
+	u := &ui{locks: o.Locks, overview: o.Overview, cells: o.Cells, cellOf: o.CellOf, paused: o.Paused, info: o.Info, log: o.Log, assets: loadAssets()}
 	if u.info == nil {
 		u.info = func(context.Context) paddock.ServiceInfo { return paddock.ServiceInfo{} }
 	}

@@ -2,10 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/paddock-lock/paddock/client"
+	"github.com/paddock-lock/paddock/internal/testkit/await"
 	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
+	"github.com/paddock-lock/paddock/internal/testkit/replica"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/store"
 )
 
@@ -51,4 +58,35 @@ func TestCommandsNeedTheSchema(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTheAdminPageShowsThePauseOfAnEpoch on a page of a replica that runs, until an operator ends it.
+func TestTheAdminPageShowsThePauseOfAnEpoch(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	base := serveHere(t, url)
+	env := map[string]string{"DATABASE_URL": url}
+	hold := replica.Connect(t, client.Options{BaseURL: base})
+	_, err := hold.Acquire(t.Context(), lock.Acquire{Locks: lock.One("a"), LeaseID: lock.LeaseID{1}, Holder: "h", TTL: time.Hour})
+	mustBeNil(t, err)
+	shows := func(want bool, text string) {
+		t.Helper()
+		await.Until(t, fmt.Sprintf("%q is shown: %t", text, want), func() bool {
+			r, err := http.Get(base + "/ui/locks/free")
+			mustBeNil(t, err)
+			defer r.Body.Close()
+			body, err := io.ReadAll(r.Body)
+			mustBeNil(t, err)
+			return strings.Contains(string(body), text) == want
+		})
+	}
+	shows(false, "Grants are paused")
+	if code, _, stderr := call(t, env, "epoch", "new", "--reason=a drill"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	shows(true, "<bdi>a drill</bdi>")
+	if code, _, stderr := call(t, env, "epoch", "open", "--reason=it was a drill"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	shows(false, "Grants are paused")
 }

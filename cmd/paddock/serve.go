@@ -188,7 +188,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	service := server.New(server.Options{
 		Locks: locks, Ready: served.ready, Drain: served.drain, Cells: served.cells, Info: info, Clients: clients,
 		UI: web.New(web.Options{Locks: locks, Overview: func() web.Overview { return overviewOf(served.stats(), metered.Losses(), db.Schema, started) },
-			Cells: served.cells, CellOf: served.cellOf, Info: info, Log: p.log}),
+			Cells: served.cells, CellOf: served.cellOf, Paused: served.paused, Info: info, Log: p.log}),
 		Log: p.log, Version: built, RequestTimeout: s.RequestTimeout, DrainDelay: s.DrainDelay,
 		Keys: auth.keys, SecureCookies: auth.PlainHTTP, RequireLocalHost: auth.requireLocalHost,
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey, CORSOrigins: s.CORSOrigin,

@@ -20,8 +20,10 @@ type served struct {
 	ready func(context.Context) error
 	stats func() store.Stats // of all databases together
 	info  func() []paddock.DatabaseInfo
-	drain func()
-	close func()
+	// paused returns the databases in which grants are paused. Only for these it asks the database.
+	paused func() []paddock.DatabaseInfo
+	drain  func()
+	close  func()
 	// cells and cellOf are nil without cells.
 	cells  func(context.Context) []paddock.Cell
 	cellOf func(name string) string
@@ -45,7 +47,7 @@ func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOpt
 			return nil, err
 		}
 		info := func() []paddock.DatabaseInfo { return []paddock.DatabaseInfo{s.Info()} }
-		return &served{locks: s, ready: s.Ready, stats: s.Stats, info: info, drain: s.Drain, close: s.Close}, nil
+		return &served{locks: s, ready: s.Ready, stats: s.Stats, info: info, paused: pausedIn(func() map[string]*store.Store { return map[string]*store.Store{"": s} }), drain: s.Drain, close: s.Close}, nil
 	}
 	opened, err := p.openCells(ctx, all, func(ctx context.Context, c cellDatabase) (*store.Store, error) {
 		c.Wait = untilBack
@@ -59,8 +61,9 @@ func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOpt
 	}
 	return &served{
 		locks: opened.router, ready: opened.router.Ready, cells: opened.router.Cells, cellOf: opened.router.CellOf, drain: opened.drain, close: opened.close,
-		stats: func() store.Stats { return countsOf(opened.all()) },
-		info:  func() []paddock.DatabaseInfo { return infoOf(namesOfCells(all), opened.all()) },
+		stats:  func() store.Stats { return countsOf(opened.all()) },
+		info:   func() []paddock.DatabaseInfo { return infoOf(namesOfCells(all), opened.all()) },
+		paused: pausedIn(opened.all),
 	}, nil
 }
 
@@ -112,6 +115,21 @@ func infoOf(names []string, open map[string]*store.Store) []paddock.DatabaseInfo
 	}
 	asked.Wait()
 	return all
+}
+
+// pausedIn returns how the databases are in which grants are paused, by the name of their cell.
+func pausedIn(open func() map[string]*store.Store) func() []paddock.DatabaseInfo {
+	return func() (paused []paddock.DatabaseInfo) {
+		all := open()
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if all[name].Stats().GrantsPaused > 0 {
+				info := all[name].Info()
+				info.Cell = name
+				paused = append(paused, info)
+			}
+		}
+		return paused
+	}
 }
 
 // countsOf returns the counts of the locks of several stores as one, of when the oldest was counted. They are not

@@ -34,6 +34,7 @@ func followFailOver(t *testing.T, browser context.Context) {
 	mux := http.NewServeMux()
 	mux.Handle("/ui/", web.New(web.Options{
 		Locks: webtest.NewBusyService(), Info: func(context.Context) paddock.ServiceInfo { return *now.Load() },
+		Paused: func() []paddock.DatabaseInfo { return now.Load().Databases },
 	}))
 	b := show(t, browser, mux)
 	b.allowed = "Failed to load resource" // the stream of the list
@@ -54,7 +55,7 @@ func followFailOver(t *testing.T, browser context.Context) {
 	paused := all.Databases[1]
 	paused.Epoch.GrantsPausedUntil = paused.AsOf.Add(2 * time.Second)
 	is(paused)
-	b.wait("/^Grants are paused for another [1-2] s: the database was failed over\\./.test(document.querySelector('.caution')?.innerText)")
+	b.wait("/^Grants are paused for another [1-2] s: the database was failed over/.test(document.querySelector('.caution')?.innerText)")
 	ended := paused
 	ended.Age = time.Minute
 	is(ended) // the script asks again when the pause has run down
@@ -67,4 +68,11 @@ func followFailOver(t *testing.T, browser context.Context) {
 	if text := b.text("#list"); strings.Contains(text, "paused for") || !strings.Contains(text, "not paused") {
 		t.Errorf("the page says %s", text)
 	}
+
+	b.visit("/ui/", 390, 800)
+	b.wait("document.querySelector('#pauses:empty') !== null && document.getElementById('live').textContent === 'not connected; showing data as of 12:00:00'")
+	is(paused)
+	b.wait("/^Grants are paused for another [1-2] s: the database was failed over/.test(document.querySelector('#pauses')?.innerText)")
+	is(ended)
+	b.wait("document.querySelector('#pauses:empty') !== null")
 }

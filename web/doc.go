@@ -113,16 +113,17 @@
 //	connecting…     not yet
 //	not connected   the stream is down; the script reconnects while the page is open
 //	not refreshed   the stream is up, but the page could not be fetched
+//	no answer       the page was not answered yet, two seconds after it was due
 //	paused          the user has paused it
 //
 // A page without a stream is refreshed every five seconds, and says so: those of the trees and of the service, since these have no events,
 // and a page about names that the user's key does not cover as a whole. The page of a session uses only the events of
 // its holder.
 //
-// The last three also show how old the data are. A renewal is no event, and the stream of a lock's page has no events
-// of the locks above and below, nor of a freeze with another name. So the page is also fetched every ten seconds, and
-// when a time on it has run down; every five seconds while it is not live. Even behind a dead connection it is at most
-// ten seconds old. A hidden page closes its connection, because browsers open at most six HTTP/1.1 connections to a
+// The last four also show how old the data are. A renewal is no event, and the stream of a lock's page has no events
+// of the locks above and below, nor of a freeze with another name. So the page is also fetched every four seconds, and
+// when a time on it has run down; every five seconds while it is not live. Whatever is stuck, a page that says live is six
+// seconds old at most. A hidden page closes its connection, because browsers open at most six HTTP/1.1 connections to a
 // server.
 //
 // Viewers of one URL with one key share its renderings, two a second at most. A request gets one that has begun after it,

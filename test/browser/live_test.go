@@ -3,6 +3,8 @@ package browser_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/web"
 )
 
 // TestLiveInABrowser tests live updates in a real browser.
@@ -21,6 +24,7 @@ func TestLiveInABrowser(t *testing.T) {
 		"a lost and a restored connection are shown":    cutIsSaid,
 		"without the stream the page is refreshed":      refreshedWhileCut,
 		"a silent stream is not live":                   silentStreamIsNone,
+		"a stuck service is not live":                   stuckIsSaid,
 		"many events cause few requests":                eventsAreGathered,
 		"a lease that has run down causes a refresh":    endIsLookedUp,
 		"a renewal shows after a while":                 renewalShows,
@@ -91,6 +95,34 @@ func silentStreamIsNone(t *testing.T, browser context.Context) {
 	b.visit("/ui/", 1280, 800)
 	b.wait("document.getElementById('live').textContent === 'connecting…'")
 	b.wait("document.getElementById('live').textContent.startsWith('not connected')")
+}
+
+// stuckIsSaid stops all answers while the stream stays open, as when the database is stuck.
+func stuckIsSaid(t *testing.T, browser context.Context) {
+	fx := webtest.NewBusyService()
+	var answering sync.RWMutex
+	pages := web.New(web.Options{Locks: fx})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/ui/", func(w http.ResponseWriter, r *http.Request) {
+		answering.RLock()
+		defer answering.RUnlock()
+		pages.ServeHTTP(w, r)
+	})
+	mux.Handle("GET /v1/events/stream", fx.Feed)
+	b := show(t, browser, mux)
+	b.visit("/ui/", 1280, 800)
+	b.waitLive()
+	func() {
+		answering.Lock()
+		defer answering.Unlock()
+		b.wait("document.getElementById('live').textContent === 'no answer; showing data as of 12:00:00'")
+		b.wait("document.getElementById('trouble').innerText.startsWith('Not refreshed. No answer has come yet.')")
+		if !value[bool](b, "document.getElementById('list').classList.contains('stale')") {
+			t.Error("old data look like new ones")
+		}
+	}()
+	b.waitLive()
+	b.wait("document.getElementById('trouble').hidden && !document.getElementById('list').classList.contains('stale')")
 }
 
 func eventsAreGathered(t *testing.T, browser context.Context) {

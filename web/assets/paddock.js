@@ -9,7 +9,8 @@ import { follow } from './stream.js';
 import { offerZones, showZone } from './zone.js';
 
 const pollWithoutStream = 5000; // ms between refreshes while the stream is down
-const pollWithStream = 10000; // ms while it is up: a renewal is no event
+const pollWithStream = 4000; // ms while it is up: a renewal is no event, and an outage makes a stream silent
+const patience = 2000; // ms from when a refresh is due until the page says that no answer has come
 
 const byId = (id) => document.getElementById(id);
 const live = byId('live');
@@ -19,16 +20,22 @@ const trouble = byId('trouble');
 let streamState = 'off';
 let synced = Infinity; // when the stream was last in sync
 let fresh = -Infinity; // when the shown page was requested
+let watched = 0; // when the page began to refresh itself, or went on
 let problem = ''; // of the last refresh
 const still = 'still' in live.parentElement.dataset; // the page will never show anything else
 
 const paused = () => pause.getAttribute('aria-pressed') === 'true';
 
+function period() {
+  if (still || paused() || document.hidden) return Infinity;
+  return streamState === 'open' && !problem ? pollWithStream : pollWithoutStream;
+}
+
+// late reports whether the answer to a refresh is overdue. Until it fails, nothing else tells of it.
+const late = () => !problem && performance.now() - Math.max(fresh, watched) > period() + patience;
+
 const page = refresher({
-  period() {
-    if (still || paused() || document.hidden) return Infinity;
-    return streamState === 'open' && !problem ? pollWithStream : pollWithoutStream;
-  },
+  period,
   done(why, began) {
     problem = why;
     if (!why) fresh = began;
@@ -60,6 +67,7 @@ const stream = still || !live.dataset.stream ? undefined : follow({
 function liveState() {
   if (still) return ['', ''];
   if (paused()) return ['paused', 'paused'];
+  if (late()) return ['lost', 'no answer'];
   if (!stream) return problem ? ['lost', 'not refreshed'] : ['polled', 'every 5 s'];
   if (problem || streamState === 'lost') return ['lost', streamState === 'lost' ? 'not connected' : 'not refreshed'];
   return fresh >= synced ? ['live', 'live'] : ['connecting', 'connecting…'];
@@ -79,9 +87,10 @@ function report() {
   write(since, old && `; showing data as of ${old}`);
   if (live.firstChild?.nodeValue !== words) live.replaceChildren(words, since);
   live.dataset.state = word;
-  write(trouble.firstElementChild, problem && `Not refreshed. ${problem}`);
-  trouble.hidden = !problem;
-  byId('list').classList.toggle('stale', Boolean(problem));
+  const why = problem || (late() ? 'No answer has come yet.' : '');
+  write(trouble.firstElementChild, why && `Not refreshed. ${why}`);
+  trouble.hidden = !why;
+  byId('list').classList.toggle('stale', Boolean(why));
 }
 
 // settle adds what only the browser knows.
@@ -97,6 +106,7 @@ function settle() {
 function followIfVisible() {
   if (paused() || document.hidden) stream?.close();
   else stream?.open();
+  watched = performance.now();
   page.rest();
   report();
 }
@@ -134,5 +144,8 @@ if (here.href !== location.href) history.replaceState(null, '', here);
 
 offerZones();
 settle();
-setInterval(() => tick(page.soon), 250);
+setInterval(() => {
+  tick(page.soon);
+  report();
+}, 250);
 followIfVisible();

@@ -33,6 +33,20 @@ const (
 	ChainLimit ChainEnd = "limit"
 )
 
+// Plain reports whether the chain says no more than what the first waiter waits for.
+func (c WaitChain) Plain() bool { return len(c.Steps) == 1 && c.End == ChainUnknown }
+
+// Conclusion says in words why the chain ends. It quotes a holder, which may be any text.
+func (c WaitChain) Conclusion() string {
+	last := c.Steps[len(c.Steps)-1].WaitsFor
+	return map[ChainEnd]string{
+		ChainNotWaiting: "The task of " + last + " waits for no lock.",
+		ChainUnknown:    "It is not known what " + last + " waits for.",
+		ChainCircle:     "The chain is a circle. If it lasts, it is a deadlock, which the service breaks.",
+		ChainLimit:      "The chain may go on.",
+	}[c.End]
+}
+
 // WaitChainOf returns the chain of the first attached waiter of the first of the locks, as far as these locks show it,
 // in the view of the replica self at now; nil if no lease and no waiter is in its way. complete reports whether the
 // locks contain all at which a call of the chain may wait.

@@ -195,6 +195,31 @@ type queue struct {
 	Count   int // all waiters
 	More    int // waiters that are not shown
 	Away    int // disconnected waiters
+	Chain   *chain
+}
+
+// A chain is what the first waiter waits for in the end.
+type chain struct {
+	Steps      []chainStep
+	Conclusion string
+}
+
+// A chainStep is one waiting call of a chain.
+type chainStep struct {
+	lock.DeadlockStep
+	On namedLock // that it waits for
+}
+
+// chainOf returns the chain; nil if the waiters show it already.
+func chainOf(c *lock.WaitChain, from filter) *chain {
+	if c == nil || c.Plain() {
+		return nil
+	}
+	shown := &chain{Conclusion: c.Conclusion()}
+	for _, s := range c.Steps {
+		shown.Steps = append(shown.Steps, chainStep{s, nameOf(s.Name, from)})
+	}
+	return shown
 }
 
 // A waiter is a waiter as the page shows it.
@@ -233,7 +258,7 @@ func blockerOf(h lock.LeaseInfo, asOf time.Time, from filter) blocker {
 func (b blocker) Slotted() bool { return b.Mode != lock.Exclusive && b.On == nil }
 
 func queueOf(q lock.QueueInfo, here location) queue {
-	v := queue{Count: len(q.Waiters)}
+	v := queue{Count: len(q.Waiters), Chain: chainOf(q.Chain, here.filter)}
 	var connected []lock.WaiterInfo
 	for i, w := range q.Waiters {
 		if i < maxShown || here.All {

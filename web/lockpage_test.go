@@ -169,3 +169,25 @@ func TestPageListsAllKindsOfEvents(t *testing.T) {
 	_, body := get(t, webtest.NewService(), "/ui/")
 	wantText(t, body, `data-kinds="granted released expired revoked queued dequeued withdrawn metadata_updated refused frozen thawed opened suspected"`)
 }
+
+// TestLockPageShowsTheChainOfWaits: what the holder of the lock waits for in turn, to the root, with links.
+func TestLockPageShowsTheChainOfWaits(t *testing.T) {
+	t.Parallel()
+	fx := webtest.NewService()
+	fx.Grant(lock.Acquire{Locks: lock.One("accounts"), Holder: "alice", TTL: time.Minute, Task: "alice"}, 9*time.Second)
+	fx.Grant(lock.Acquire{Locks: lock.One("billing"), Holder: webtest.Hostile, TTL: time.Minute, Task: "bob"}, 8*time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("billing"), Holder: "alice", TTL: time.Minute, Task: "alice"}, 7*time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("accounts"), Holder: "carol", TTL: time.Minute}, 6*time.Second)
+	_, body := get(t, fx, "/ui/locks/accounts")
+	if text := words(body, "chain"); !strings.Contains(text, "carol waits for accounts ; alice holds it alice waits for billing ; &lt;script&gt;") ||
+		!strings.Contains(text, "waits for no lock.") {
+		t.Errorf("the chain is %s", text)
+	}
+	wantText(t, body, `alice</bdi></a> waits for <a class="lock" href="/ui/locks/billing">billing</a>; <a class="by" href="/ui/holder?holder=`)
+	wantNoText(t, body, "<script>alert")
+	fx = webtest.NewService()
+	fx.Grant(lock.Acquire{Locks: lock.One("accounts"), Holder: "alice", TTL: time.Minute}, 9*time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("accounts"), Holder: "carol", TTL: time.Minute}, 6*time.Second)
+	_, body = get(t, fx, "/ui/locks/accounts")
+	wantNoText(t, body, `id="chain"`)
+}

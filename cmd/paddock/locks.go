@@ -303,7 +303,7 @@ func showQueue(q lock.QueueInfo) output {
 
 // chain adds what the first waiter waits for in the end, unless the table shows it already.
 func (t *table) chain(c *lock.WaitChain) {
-	if c == nil || len(c.Steps) == 1 && c.End == lock.ChainUnknown {
+	if c == nil || c.Plain() {
 		return
 	}
 	t.head("CHAIN", "WAITS FOR", "IN THE WAY")
@@ -314,13 +314,7 @@ func (t *table) chain(c *lock.WaitChain) {
 		}
 		t.row(s.Holder, s.Name, s.WaitsFor+" "+how)
 	}
-	last := c.Steps[len(c.Steps)-1].WaitsFor
-	t.text(map[lock.ChainEnd]string{
-		lock.ChainNotWaiting: "The task of " + last + " waits for no lock.",
-		lock.ChainUnknown:    "It is not known what " + last + " waits for.",
-		lock.ChainCircle:     "The chain is a circle. If it lasts, it is a deadlock, which the service breaks.",
-		lock.ChainLimit:      "The chain may go on.",
-	}[c.End])
+	t.text(c.Conclusion())
 }
 
 // blockedBy returns what blocks a waiter.

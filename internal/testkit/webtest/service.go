@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -177,7 +178,15 @@ func (fx *Service) Queue(_ context.Context, name string) (lock.QueueInfo, error)
 	if err := cmp.Or(fx.fault, lock.CheckName(name)); err != nil {
 		return lock.QueueInfo{}, err
 	}
-	return fx.Record(name).QueueInfo(lock.View{Now: fx.now, Self: self}), nil
+	q := fx.Record(name).QueueInfo(lock.View{Now: fx.now, Self: self})
+	locks := []lock.Record{fx.Record(name)}
+	for _, other := range slices.Sorted(maps.Keys(fx.states)) {
+		if other != name {
+			locks = append(locks, fx.states[other])
+		}
+	}
+	q.Chain = lock.WaitChainOf(locks, fx.now, self, true)
+	return q, nil
 }
 
 // Lock returns the lock.

@@ -185,6 +185,7 @@ func (u *ui) readEvents(r *http.Request, p *eventsPage, q paddock.EventQuery) er
 // eventAnywhere returns the event with its lock, or with the list of the locks of its prefix.
 func eventAnywhere(e lock.Event) event {
 	one, on := eventOf(e, location{}), nameOf(e.Name, filter{})
+	one.Circle = circleOf(e.Cycle, location{}) // with links to all of its locks
 	if lock.Scope(e.Name).IsPrefix() {
 		on.URL = filter{Prefix: e.Name}.URL()
 	}

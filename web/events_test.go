@@ -77,7 +77,7 @@ func TestEventsOverLocksAreListed(t *testing.T) {
 		`<a class="by" href="/ui/holder?holder=biller-1">`, `data-stream="/v1/events/stream"`, `data-holder="biller-1"`, `aria-current="page">Events`,
 		`href="/v1/events?holder=biller-1&amp;order=desc"`)
 	_, body = get(t, newLossesFixture(), "/ui/events?kind=deadlock")
-	wantText(t, body, "waited for", `data-kinds="dequeued"`, `<a class="by" href="/ui/holder?holder=mover-0">`)
+	wantText(t, body, `waited for <a class="lock" href="/ui/locks/accounts:0">`, `waited for <a class="lock" href="/ui/locks/accounts:1">`, `data-kinds="dequeued"`, `<a class="by" href="/ui/holder?holder=mover-0">`)
 	_, body = get(t, newLossesFixture(), "/ui/events?kind=frozen")
 	wantText(t, body, `<a href="/ui/?prefix=billing%3A">`, "<bdi>migration</bdi>", `data-label="By" class="caller"><div><bdi>ops</bdi></div>`)
 }

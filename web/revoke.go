@@ -43,7 +43,7 @@ func (u *ui) find(r *http.Request, p *revokePage) error {
 		return err
 	}
 	if h := p.grantedAtSince(leasesWithToken(l, c.Token, c.Slot)); len(h) > 0 {
-		p.Holdings = h
+		p.Holdings, p.Waiters = h, l.Waiters
 		return nil
 	}
 	if l.Closed != nil && l.Token == c.Token {
@@ -138,6 +138,7 @@ type revokePage struct {
 	Name, Token, Slot, Since string
 
 	Holdings []lock.LeaseInfo // empty: the token no longer holds the lock, or the leases are unknown
+	Waiters  int              // of the lock, while there is a lease
 	Closed   *lock.Closure    // there is no lease, and the token opens the lock; otherwise nil
 	Back     location
 	Form     bool // there is something to revoke

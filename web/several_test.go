@@ -46,7 +46,7 @@ func TestSeveralLeasesAreRevokedWithOneReason(t *testing.T) {
 	r, body := postSeveral(t, fx, form)
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "Revoke 3 leases?", `<b class="lock">db:schema</b>`, "<bdi>report-1</bdi>", `<b class="lock">gpu:pool</b>`, "<bdi>train-a</bdi>",
-		"<bdi>worker-1</bdi>", "This does not stop the holders", `href="/ui/?prefix=d">Cancel`)
+		"<bdi>worker-1</bdi>", "<small>2 waiting</small>", "<small>no waiters</small>", "This does not stop the holders", `href="/ui/?prefix=d">Cancel`)
 	if len(fx.Revocations()) != 0 {
 		t.Fatal("revoked without a confirmation")
 	}

@@ -25,6 +25,7 @@ func TestHandsInABrowser(t *testing.T) {
 		"words of the events stay whole":              wordsStayWhole,
 		"the search and the rows by keyboard":         moveByKeyboard,
 		"several leases are selected and revoked":     revokeSelected,
+		"all leases of a holder are selected":         selectAllOfAHolder,
 		"the row under the pointer stays where it is": rowStaysUnderThePointer,
 	})
 }
@@ -143,8 +144,10 @@ func moveByKeyboard(t *testing.T, browser context.Context) {
 	at("orders:shard-000:compact")
 	b.press("/")
 	b.wait("document.activeElement.id === 'contains'")
-	b.press("/042" + kb.ArrowDown) // the field has the keys
+	b.press("/042" + kb.ArrowUp) // the field has the keys
 	b.wait("document.activeElement.value.endsWith('/042')")
+	b.press(kb.ArrowDown)
+	at("orders:shard-000:compact")
 	b.do(b.ctx, chromedp.Focus(chromedp.CSS(".pick input")))
 	b.press(kb.ArrowDown + " " + kb.ArrowDown + " ")
 	b.wait("document.getElementById('selected').textContent === '2 leases selected'")
@@ -179,6 +182,20 @@ func revokeSelected(t *testing.T, browser context.Context) {
 	if done := fx.Revocations(); len(done) != 2 || done[0].Reason != "pager 4711" || done[1].Name != "orders:shard-002:compact" {
 		t.Errorf("revoked %v", done)
 	}
+}
+
+// selectAllOfAHolder selects one of its leases, then all.
+func selectAllOfAHolder(t *testing.T, browser context.Context) {
+	b := open(t, browser, newManyFixture())
+	b.visit("/ui/holder?holder=compactor-2.eu-west-1.internal", 1280, 800)
+	b.waitLive()
+	b.do(b.ctx, chromedp.Click(chromedp.CSS(".pick input")))
+	b.tabTo("#select-all")
+	b.press(kb.Enter)
+	b.wait("document.getElementById('selected').textContent === '9 leases selected' && document.activeElement.matches('#several .danger')")
+	b.wait("document.getElementById('select-all').hidden")
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("#several .danger")))
+	b.wait("document.querySelector('h1').textContent === 'Revoke 9 leases?'")
 }
 
 // rowStaysUnderThePointer adds locks above the one under the pointer, and removes them again.

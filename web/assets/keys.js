@@ -1,4 +1,4 @@
-// Keys: / goes to the search, the arrows up and down move in the first column of the table, or in that of its boxes.
+// Keys: / goes to the search, the arrow down from there to the table, the arrows up and down move in the first column of the table, or in that of its boxes.
 
 const search = document.querySelector('[aria-keyshortcuts="/"]');
 
@@ -15,7 +15,7 @@ function column(at) {
 
 function move(by) {
   const at = document.activeElement;
-  if (at !== document.body && at.id !== 'main' && at.id !== 'list' && !at.closest('#list table')) return false;
+  if (at !== search && at !== document.body && at.id !== 'main' && at.id !== 'list' && !at.closest('#list table')) return false;
   const all = column(at);
   const row = at.closest('tbody tr');
   let from = all.indexOf(at);
@@ -27,7 +27,8 @@ function move(by) {
 }
 
 document.addEventListener('keydown', (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || document.querySelector('dialog[open]')) return;
+  const leaves = event.target === search && event.key === 'ArrowDown'; // of one line, so the key does nothing there
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) && !leaves || document.querySelector('dialog[open]')) return;
   if (event.key === '/' && search) {
     event.preventDefault();
     search.focus();

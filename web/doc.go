@@ -95,7 +95,7 @@
 //
 //	the database                  its part of the page
 //	was read                      all of it, as of the time at the top
-//	was read earlier, and is away what was read, how old that is, and why there is nothing newer; of other replicas, that
+//	was read earlier, and is away what was read, in grey, how old that is, and why there is nothing newer; of other replicas, that
 //	                              nothing is heard of them
 //	was never read                why
 //	is a standby                  that nothing can be written

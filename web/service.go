@@ -22,7 +22,7 @@ type servicePage struct {
 // A databaseView is a database as the page shows it.
 type databaseView struct {
 	paddock.DatabaseInfo
-	Pause *pause // of grants; nil: there is none
+	Pause *pause // of grants; nil: there is none, or the database is away
 }
 
 func (u *ui) service(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,11 @@ func (u *ui) service(w http.ResponseWriter, r *http.Request) {
 		info := u.info(r.Context())
 		p.Settings = info.Settings
 		for _, d := range info.Databases {
-			p.Databases = append(p.Databases, databaseView{d, pauseOf(d, p.Reader)})
+			shown := databaseView{DatabaseInfo: d}
+			if d.Problem == "" { // otherwise an operator may have ended the pause since
+				shown.Pause = pauseOf(d, p.Reader)
+			}
+			p.Databases = append(p.Databases, shown)
 		}
 		p.AsOf = asOfAll(info.Databases)
 	}

@@ -66,7 +66,12 @@ func TestServicePageWhileADatabaseIsAway(t *testing.T) {
 	wantStatus(t, answer, http.StatusOK)
 	away := partOf(t, body, "old")
 	wantText(t, away, "The database is away.</strong> The database does not answer within 2s.",
-		`What follows is <span data-age-ms="83000">1 min 23 s</span> old`, `<span class="pill">unknown</span>`, `<span data-age-ms="83300">1 min 23 s</span> ago`)
+		`What follows is <span data-age-ms="83000">1 min 23 s</span> old`, `<span class="pill">unknown</span>`, `<time datetime="2026-01-02T11:59:59.7Z">`, `<dt>Grants</dt><dd>unknown<`,
+		`<dd>away, was the primary<small>10.0.0.5:5432</small>`, `class="old"`)
+	// Only how old all of this is, and how long the replica that answers has run, goes on.
+	if n := strings.Count(away, "data-age-ms"); n != 2 {
+		t.Errorf("%d times of the database that is away go on: %s", n, away)
+	}
 	if n := strings.Count(away, `<span class="pill">alive<`); n != 1 {
 		t.Errorf("%d replicas are called alive; want only the one that answers", n)
 	}

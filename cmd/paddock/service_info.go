@@ -109,10 +109,12 @@ func (t *table) database(d paddock.DatabaseInfo) {
 	}
 }
 
-// grantsText says whether grants are paused.
+// grantsText says whether grants are paused. While the database is away, nothing is known of that.
 func grantsText(d paddock.DatabaseInfo) string {
 	text := "not paused"
-	if left := d.GrantsPaused(); left > 0 {
+	if d.Problem != "" {
+		text = "unknown"
+	} else if left := d.GrantsPaused(); left > 0 {
 		text = fmt.Sprintf("paused for another %s, until %s", short(left), local(d.Epoch.GrantsPausedUntil))
 	}
 	if d.Epoch.Quorum {

@@ -132,6 +132,7 @@ func TestAPageThatCannotBeReadLeadsToTheService(t *testing.T) {
 		if n := strings.Count(body, "What is known of the replicas and the database"); n != 2 { // one is hidden, for the script
 			t.Errorf("%s: %d links to the page of the service", path, n)
 		}
+		wantText(t, body, `<p>The database is away.</p><p><a href="/ui/service">`)
 	}
 	fx.BreakDown(nil)
 	if _, body := get(t, fx, "/ui/"); strings.Count(body, "What is known of the replicas") != 1 {

@@ -16,7 +16,7 @@ async function fetchPage() {
   if (answer.status === 401) location.reload(); // the service redirects to the sign-in page
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   if (!answer.ok || !page.getElementById('list')) {
-    const message = page.querySelector('.problem:not([hidden])')?.textContent.trim();
+    const message = page.querySelector('.problem:not([hidden]) p')?.textContent.trim();
     throw new Refusal(message || `The service answered with status ${answer.status}.`);
   }
   return { page, came };

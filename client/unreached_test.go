@@ -55,7 +55,7 @@ func TestAnErrorWithoutAConnectionSaysWhatToDo(t *testing.T) {
 	}{
 		"nothing listens":       {client.Options{BaseURL: "http://" + refused}, "nothing listens on " + refused + "; start the service"},
 		"no socket":             {client.Options{BaseURL: "unix:/nowhere/paddock.sock"}, "there is no socket /nowhere/paddock.sock; start"},
-		"silence":               {client.Options{BaseURL: "https://" + silent}, "no answer came in time; check the URL"},
+		"silence":               {client.Options{BaseURL: "https://" + silent}, "no answer came in time; check the URL and the network, and whether the service reaches its database"},
 		"an unknown authority":  {client.Options{BaseURL: secure.URL}, "give the PEM certificate of its authority with --ca or PADDOCK_CA, in Go"},
 		"another name":          {client.Options{BaseURL: secure.URL, TLS: misnamed}, "is not for locks.example.net, but for example.com,"},
 		"an old certificate":    {client.Options{BaseURL: secure.URL, TLS: late}, "has expired at 2084-01-29T16:00:00Z; renew it"},

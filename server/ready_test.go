@@ -3,6 +3,8 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -72,4 +74,26 @@ func TestDisconnectedCallerDoesNotMakeTheReplicaUnready(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestReadinessSaysWhyWithoutSecrets reports what anybody may know of an error whose text may have a password.
+func TestReadinessSaysWhyWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("hunter2: %w", context.DeadlineExceeded), "This replica is not ready: its database does not answer in time."},
+		{&net.OpError{Op: "dial", Err: errors.New("hunter2")}, "This replica is not ready: its database cannot be reached."},
+		{errors.New("hunter2"), "This replica is not ready."},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _, end := servePiped(t, server.Options{Ready: func(context.Context) error { return c.err }})
+			s.get("/readyz").want(t, http.StatusServiceUnavailable,
+				map[string]any{"detail": c.want + " Its log has more under this request_id. Use another replica."})
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

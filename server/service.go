@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -47,10 +48,22 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 				return reply{}, refusal
 			}
 			return reply{}, &lock.Error{Code: lock.ErrUnavailable, Cause: err,
-				Detail: "This replica is not ready; its log has the reason under this request_id. Use another replica."}
+				Detail: unreadyBecause(err) + " Its log has more under this request_id. Use another replica."}
 		}
 		return ok(api.Health{Status: api.Ok, CellsAway: s.cellsAway(ctx)}), nil
 	})
+}
+
+// unreadyBecause says why the replica is not ready, with nothing of the error that may be a secret: /readyz needs no key.
+func unreadyBecause(err error) string {
+	var operation *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "This replica is not ready: its database does not answer in time."
+	case errors.As(err, &operation) && operation.Op == "dial":
+		return "This replica is not ready: its database cannot be reached."
+	}
+	return "This replica is not ready."
 }
 
 // readinessTTL is how long a result is reused. It limits the rate of probes, because /readyz needs no key.

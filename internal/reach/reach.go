@@ -47,7 +47,7 @@ func Explain(err error) string {
 	case errors.As(err, &operation) && operation.Op == "dial":
 		return dial(err)
 	case isTimeout(err):
-		return "no answer came in time; check the URL, and whether the service and the network work"
+		return "no answer came in time; check the URL and the network, and whether the service reaches its database: its /readyz tells"
 	}
 	return ""
 }

@@ -74,7 +74,7 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 	if err != nil {
 		return err
 	}
-	p.Tree = lockTreeOf(l, trees, p.Here)
+	p.Tree = lockTreeOf(l, trees, p.Here, p.Reader)
 	p.Queue.setTree(p.Here.filter)
 	for i := range p.Queue.Waiters {
 		p.Queue.Waiters[i].Frozen = l.Frozen != nil
@@ -92,7 +92,9 @@ func (u *ui) load(r *http.Request, p *lockPage) error {
 }
 
 // Several reports whether the page offers to revoke several leases.
-func (p lockPage) Several() bool { return len(p.Leases) > 1 && p.Leases[0].Revocable }
+func (p lockPage) Several() bool {
+	return p.Reader.mayRevoke() && len(p.Leases)+len(p.Tree.Locks) > 0
+}
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {

@@ -38,6 +38,9 @@ func (treePage) Limit() int { return maxTreeLocks }
 // ShowsWaiters reports whether the drawing has waiters.
 func (treePage) ShowsWaiters() bool { return true }
 
+// Revokes reports whether the page offers to revoke the leases. The pages of the locks do.
+func (treePage) Revokes() bool { return false }
+
 // Idle reports whether no lock of the drawing is held or waited for.
 func (p treePage) Idle() bool {
 	return !slices.ContainsFunc(p.Locks, func(l treeLock) bool { return len(l.Leases)+len(l.Waiters) > 0 })

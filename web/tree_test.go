@@ -63,7 +63,7 @@ func TestFreeLockSaysWhyItCannotBeAcquired(t *testing.T) {
 		"an exclusive lease below":        {[]held{{"repo:src:a", lock.Exclusive}}, `cannot be acquired:</strong> ` + linkTo("repo:src:a") + `, below it, has an exclusive lease.`},
 		"a shared lease below":            {[]held{{"repo:src:a", lock.Shared}}, `shared only:</strong> ` + linkTo("repo:src:a") + `, below it, has a shared lease.`},
 		"an exclusive after a shared one": {[]held{{"repo", lock.Shared}, {"repo:src:a:x", lock.Shared}}, `shared only:</strong> ` + linkTo("repo") + `, above it`},
-		"shared and exclusive ones below": {[]held{{"repo:src:a", lock.Shared}, {"repo:src:b", lock.Exclusive}}, `cannot be acquired:</strong> ` + linkTo("repo:src:b")},
+		"shared and exclusive ones below": {[]held{{"repo:src:a", lock.Shared}, {"repo:src:b", lock.Exclusive}}, `cannot be acquired:</strong> ` + linkTo("repo:src:b") + `, below it, has an exclusive lease. 1 more lock above or below has leases, too.`},
 		"a lock beside it":                {[]held{{"repo:doc", lock.Exclusive}}, ""},
 		"its own lease":                   {[]held{{"repo:src", lock.Shared}, {"repo:src:a", lock.Shared}}, ""},
 	} {
@@ -82,6 +82,23 @@ func TestFreeLockSaysWhyItCannotBeAcquired(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLeasesAboveAndBelowCanBeRevoked together, by a reader who may revoke.
+func TestLeasesAboveAndBelowCanBeRevoked(t *testing.T) {
+	t.Parallel()
+	inTree(t, func(fx treeFixture) {
+		for _, name := range []string{"repo:src:a", "repo:src:b", "repo:src:c"} {
+			fx.hold("h", name, lock.Exclusive)
+		}
+		body := fx.page("/ui/locks/repo:src")
+		wantText(fx.T, body, `form="several" name="lease" value="name=repo%3Asrc%3Aa&amp;token=1"`, "Revoke selected", `name="back" value="lock=repo%3Asrc"`,
+			`Revoke<span class="unseen"> token 3 of repo:src:c`, "2 more locks above or below have leases, too.")
+		_, body = fx.as(access.Key{Role: access.Read}, httptest.NewRequest(http.MethodGet, "/ui/locks/repo:src", nil))
+		wantText(fx.T, body, "Held above and below")
+		wantNoText(fx.T, body, `form="several"`, "Revoke selected", `data-revoke`)
+		wantNoText(fx.T, fx.page("/ui/trees/repo"), `form="several"`)
+	})
 }
 
 func TestLockOutsideOfTreesHasNoTree(t *testing.T) {

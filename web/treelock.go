@@ -138,6 +138,7 @@ type obstacle struct {
 	By    namedLock // the lock that has the lease
 	Above bool      // it is above the free lock, not below
 	Mode  lock.Mode // of the lease; Shared: the free lock can be acquired in the mode shared
+	More  int       // other locks with leases above and below
 }
 
 // obstacleOf returns why the lock, which is free, cannot be acquired in every mode; nil if it can, or is not free. An
@@ -147,10 +148,15 @@ func obstacleOf(l lock.Lock, from filter) *obstacle {
 	if l.State != lock.Free {
 		return nil
 	}
+	names := map[string]bool{}
 	for i, info := range slices.Concat(l.Above, l.Below) {
+		names[info.Name] = true
 		if found == nil || found.Mode == lock.Shared && info.Mode == lock.Exclusive {
 			found = &obstacle{By: nameOf(info.Name, from), Above: i < len(l.Above), Mode: info.Mode}
 		}
+	}
+	if found != nil {
+		found.More = len(names) - 1
 	}
 	return found
 }
@@ -172,14 +178,16 @@ type lockTree struct {
 	Obstacle *obstacle
 	Locks    []treeLock // empty unless leases are above or below
 	More     int        // leases below that are not shown
+	Revokes  bool       // the page offers to revoke the leases
 }
 
 // ShowsWaiters reports whether the drawing has waiters. The page lists those of its lock.
 func (lockTree) ShowsWaiters() bool { return false }
 
-// lockTreeOf returns the tree of the lock, if it is one of the trees, with the leases above and below the lock.
-func lockTreeOf(l lock.Lock, trees []lock.Tree, here location) lockTree {
-	var t lockTree
+// lockTreeOf returns the tree of the lock, if it is one of the trees, with the leases above and below the lock, as shown
+// to the reader.
+func lockTreeOf(l lock.Lock, trees []lock.Tree, here location, to reader) lockTree {
+	t := lockTree{Revokes: to.mayRevoke()}
 	for _, declared := range trees {
 		if l.Name == declared.Root || strings.HasPrefix(l.Name, declared.Root+":") {
 			t.Root, t.URL = declared.Root, treePath(declared.Root)
@@ -191,10 +199,14 @@ func lockTreeOf(l lock.Lock, trees []lock.Tree, here location) lockTree {
 	t.Obstacle = obstacleOf(l, here.filter)
 	d := newDrawing(cmp.Or(t.Root, l.Name), here.filter)
 	d.at(l.Name, l.Name).Here = true
+	add := func(at *treeLock, info lock.LeaseInfo) {
+		one := d.treeLeaseOf(info.Name, info, l)
+		one.Back, one.Revocable = here.Encode(), t.Revokes
+		at.Leases = append(at.Leases, one)
+	}
 	for _, info := range l.Above {
 		if lock.CheckName(info.Name) == nil {
-			at := d.at(info.Name, info.Name)
-			at.Leases = append(at.Leases, d.treeLeaseOf(info.Name, info, l))
+			add(d.at(info.Name, info.Name), info)
 		}
 	}
 	below := slices.Clone(l.Below)
@@ -205,8 +217,7 @@ func lockTreeOf(l lock.Lock, trees []lock.Tree, here location) lockTree {
 	t.More = len(l.Below) - len(below)
 	for _, info := range below {
 		if lock.CheckName(info.Name) == nil {
-			at := d.at(l.Name, info.Name)
-			at.Leases = append(at.Leases, d.treeLeaseOf(info.Name, info, l))
+			add(d.at(l.Name, info.Name), info)
 		}
 	}
 	t.Locks = d.sorted()

@@ -118,8 +118,9 @@ func (x *examination) clientsExcludeLevels(above, below *lockHistory, c *Check) 
 }
 
 // overtakes checks that no lease of t was granted to a call that came after a conflicting one which waited for the
-// other lock all the time.
+// other lock all the time, and whose client was there.
 func overtakes(t, other *lockHistory, c *Check) {
+	mayBeAway := other.away()
 	queued := map[int64]lock.Event{} // of t, by place
 	for _, e := range t.events {
 		if e.Kind == lock.Queued {
@@ -136,7 +137,7 @@ func overtakes(t, other *lockHistory, c *Check) {
 			came = g
 		}
 		for _, w := range waits {
-			if !conflict(w.joined.Mode, g.Mode) {
+			if !conflict(w.joined.Mode, g.Mode) || mayBeAway(w.joined) {
 				continue
 			}
 			c.Examined++

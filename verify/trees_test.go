@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,14 +15,14 @@ const (
 	leaf     = "play:tree:a:b"
 )
 
-// useTree lets max hold a leaf while ned waits for the branch above it, and ole later for the leaf. Then
+// useTree lets max hold a leaf while nan does not get the branch above it, ned waits for that, and ole later for the leaf. Then
 // both are served, and readers hold locks at two levels.
 func (c *harness) useTree() {
 	c.t.Helper()
 	_, err := c.client("the operator").DeclareTree(c.t.Context(), treeRoot)
 	c.want(nil, err)
 	c.acquire("max", nil, lock.Acquire{Locks: lock.One(leaf)})
-	c.acquire("ned", lock.ErrHeld, lock.Acquire{Locks: lock.One(branch)})
+	c.acquire("nan", lock.ErrHeld, lock.Acquire{Locks: lock.One(branch)})
 	c.waitWhile("ned", lock.Acquire{Locks: lock.One(branch)}, func() {
 		c.waitWhile("ole", lock.Acquire{Locks: lock.One(leaf)}, func() {
 			c.release("max")
@@ -65,6 +66,26 @@ func TestLeasesAboveAndBelowEachOtherAreFound(t *testing.T) {
 			e.ID, e.At = last.ID+1, last.At.Add(time.Second)
 		}, `although "ned" waited for play:tree:a`},
 	})
+}
+
+// TestAWaiterThatMayBeAwayIsPassedInATree: a call of ned was told that the cell could not be used, as in a move that a
+// killed command has left unfinished.
+func TestAWaiterThatMayBeAwayIsPassedInATree(t *testing.T) {
+	t.Parallel()
+	for _, away := range []bool{false, true} {
+		h := copyOf(recordCorrect(t))
+		s := editable{t, &h}
+		e, last := s.eventOn(branch, lock.Granted, "ned"), s.Events[len(s.Events)-1]
+		e.ID, e.At = last.ID+1, last.At.Add(time.Second)
+		if away {
+			cut := *s.call(verify.Acquire, "ned", 0)
+			refuse(&cut, lock.Error{Code: lock.ErrUnavailable})
+			h.Calls = append(h.Calls, cut)
+		}
+		if found := strings.Contains(text(t, h.Check(verify.CheckOptions{})), `although "ned" waited for play:tree:a`); found == away {
+			t.Errorf("away: %v, found: %v", away, found)
+		}
+	}
 }
 
 // TestALeaseBelowMayEndBeforeItsEvent: the keeper may find a lease at a leaf expired long after a decision about the

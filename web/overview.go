@@ -23,9 +23,9 @@ type Overview struct {
 	// lease.
 	LongestWait, LongestHeld time.Duration
 	// Expired and Revoked are leases that this replica has ended so since StartedAt, on this process's clock, StaleTokens
-	// the stale tokens that it has refused or was told of.
-	StartedAt                     time.Time
-	Expired, Revoked, StaleTokens int64
+	// the stale tokens that it has refused or was told of, Deadlocks the calls that it has refused to break one.
+	StartedAt                                time.Time
+	Expired, Revoked, StaleTokens, Deadlocks int64
 }
 
 // An overview is the front line of the list.
@@ -69,10 +69,12 @@ func (o overview) SuspectURL() string {
 	return o.list.URL()
 }
 
-// ExpiredURL, RevokedURL and StaleURL return the URLs of these events.
+// ExpiredURL, RevokedURL, StaleURL and DeadlocksURL return the URLs of these events.
 func (overview) ExpiredURL() string { return eventsURL(lock.Expired) }
 func (overview) RevokedURL() string { return eventsURL(lock.Revoked) }
 func (overview) StaleURL() string   { return eventsURL(lock.Refused) }
+
+func (overview) DeadlocksURL() string { return address(eventsRoot, url.Values{"kind": {deadlocks}}) }
 
 // eventsURL returns the URL of the events of the kind.
 func eventsURL(k lock.Kind) string { return address(eventsRoot, url.Values{"kind": {k.String()}}) }

@@ -29,14 +29,14 @@ func TestListBeginsWithCounts(t *testing.T) {
 	t.Parallel()
 	body := counted(t, web.Overview{
 		Schema: "team_b", CountedAt: time.Now(), StartedAt: time.Now().Add(-time.Hour), Known: 50_123, Held: 4711, InGrace: 3, Contended: 1, Waiters: 12,
-		LongestWait: 95 * time.Second, LongestHeld: 26 * time.Hour, Expired: 7, StaleTokens: 2,
+		LongestWait: 95 * time.Second, LongestHeld: 26 * time.Hour, Expired: 7, StaleTokens: 2, Deadlocks: 4,
 	})
 	wantText(t, body,
 		"<dt>Known locks</dt><dd><a href=\"/ui/\">50123<", `<a href="/ui/?state=held">4711</a> <small>and 3 in grace<`,
 		`<a href="/ui/?contended=true&amp;sort=waiters">12</a> <small>on 1 lock<`, `<dt>Longest wait</dt><dd><a href="/ui/?contended=true&amp;sort=waiters">1 min 35 s<`,
 		`<a href="/ui/?sort=age">1 d 2 h<`,
 		`<div class="some"><dt>Expired</dt><dd><a href="/ui/events?kind=expired">7</a></dd>`, `<div class=""><dt>Revoked</dt><dd><a href="/ui/events?kind=revoked">0<`,
-		`<div class="bad"><dt>Stale tokens</dt><dd><a href="/ui/events?kind=refused">2<`, "counted <span data-age-ms=", "ago, schema team_b<", `by this replica in <span data-age-ms="3600`)
+		`<div class="bad"><dt>Stale tokens</dt><dd><a href="/ui/events?kind=refused">2<`, `<div class="some"><dt>Deadlocks</dt><dd><a href="/ui/events?kind=deadlock">4<`, "counted <span data-age-ms=", "ago, schema team_b<", `by this replica in <span data-age-ms="3600`)
 }
 
 func TestCountsOfAnEmptyService(t *testing.T) {

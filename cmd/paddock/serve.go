@@ -220,7 +220,7 @@ func overviewOf(s store.Stats, l metrics.Losses, in schemaName, started time.Tim
 	return web.Overview{
 		Schema: string(in), CountedAt: s.Locks.At, Known: s.Locks.All, Held: s.Locks.Held, InGrace: s.Locks.InGrace, Suspect: s.Locks.Suspect, Contended: s.Locks.Contended,
 		Waiters: s.Locks.Waiters, LongestWait: s.Locks.OldestWait, LongestHeld: s.Locks.OldestLease,
-		StartedAt: started, Expired: l.Expired, Revoked: l.Revoked, StaleTokens: l.Stale,
+		StartedAt: started, Expired: l.Expired, Revoked: l.Revoked, StaleTokens: l.Stale, Deadlocks: l.Deadlocks,
 	}
 }
 

@@ -210,6 +210,7 @@ func (m *Metrics) Decided(d *lock.Decision) {
 type Losses struct {
 	Expired, Revoked int64 // leases
 	Stale            int64 // tokens that were refused, or reported, because they were stale
+	Deadlocks        int64 // acquires that were refused to break one
 }
 
 // Losses returns what the counters of losses show, those of all cells together.
@@ -218,6 +219,7 @@ func (m *Metrics) Losses() (l Losses) {
 		for _, c := range m.cells {
 			of := c.Losses()
 			l.Expired, l.Revoked, l.Stale = l.Expired+of.Expired, l.Revoked+of.Revoked, l.Stale+of.Stale
+			l.Deadlocks += of.Deadlocks
 		}
 		return l
 	}
@@ -234,6 +236,9 @@ func (m *Metrics) Losses() (l Losses) {
 	}
 	for _, op := range staleOps {
 		l.Stale += of(m.stale(op))
+	}
+	for _, mode := range []lock.Mode{lock.Exclusive, lock.Shared, lock.Permit} {
+		l.Deadlocks += of(m.acquires.WithLabelValues(mode.String(), string(lock.ErrDeadlock)))
 	}
 	return l
 }

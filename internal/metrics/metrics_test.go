@@ -97,7 +97,8 @@ func TestTheEndOfALeaseIsCounted(t *testing.T) {
 		t.Errorf("it counts what was not lost:\n%s", got)
 	}
 	m.Call(observe.Call{Op: observe.ReportStale, Stale: true})
-	if l := m.Losses(); l != (metrics.Losses{Expired: 1, Revoked: 1, Stale: 1}) {
+	m.Call(observe.Call{Op: observe.Acquire, Mode: lock.Shared, Err: &lock.Error{Code: lock.ErrDeadlock}})
+	if l := m.Losses(); l != (metrics.Losses{Expired: 1, Revoked: 1, Stale: 1, Deadlocks: 1}) {
 		t.Errorf("losses = %+v, want one of each", l)
 	}
 }

@@ -57,7 +57,7 @@ type EpochInfo struct {
 type ReplicaInfo struct {
 	ID        string // 16 hexadecimal digits; another one in each database
 	Self      bool   // it is the replica that answers
-	Host      string // the name of the machine, or of the container; empty: unknown
+	Host      string // the name of the machine, or of the container, with the port that it listens on; empty: unknown
 	Version   string
 	StartedAt time.Time
 	BeatAt    time.Time // when it sent its last heartbeat

@@ -1828,7 +1828,7 @@ type ReplicaInfo struct {
 	// Connections Open connections of clients.
 	Connections int `json:"connections"`
 
-	// Host The name of the machine, or of the container. Absent if it is unknown.
+	// Host The name of the machine, or of the container, with the port that the replica listens on. Absent if it is unknown.
 	Host *string `json:"host,omitempty"`
 
 	// ID 16 hexadecimal digits; another one in each database.

@@ -331,7 +331,7 @@ comment on column paddock.replicas.connections is 'Number of open connections of
 comment on column paddock.replicas.streams is 'Number of event streams that its clients have open.';
 comment on column paddock.replicas.started_at is 'When its process started.';
 comment on column paddock.replicas.beat_at is 'When it sent its last heartbeat.';
-comment on column paddock.replicas.host is 'The name of the machine, or of the container, that it runs on.';
+comment on column paddock.replicas.host is 'The name of the machine, or of the container, that it runs on, with the port that it listens on.';
 
 create table paddock.fenced (
     key        text        not null primary key collate "C" check (length(key) between 1 and 200),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/store/internal/expiry"
+	"github.com/paddock-lock/paddock/store/internal/status"
 )
 
 // Stats are what a Store knows of itself at one instant, for metrics.
@@ -53,6 +54,9 @@ func (s *Store) Stats() Stats {
 		Pools: []Pool{poolStats("deciding", s.db.Deciding), poolStats("rest", s.db.Rest)},
 	}
 }
+
+// ReplicaID returns the id of the replica, as Info and logs have it.
+func (s *Store) ReplicaID() string { return status.IDOf(s.self) }
 
 // Info returns how the database is, for operators. It takes little longer than two seconds. If the database cannot be
 // read at present, it is what was read last, with its age, and the problem.

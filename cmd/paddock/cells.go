@@ -201,7 +201,7 @@ func (o *openedCells) open(
 			o.stores[c.name] = s
 			o.mu.Unlock()
 			o.router.Set(c.name, s)
-			log.Info("cell is open", "cell", c.name)
+			log.Info("cell is open", "cell", c.name, "replica", s.ReplicaID())
 		}
 		select {
 		case results <- c.inCell(err):

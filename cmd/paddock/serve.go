@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -165,7 +166,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	}
 	defer flush()
 	clients := new(server.Clients)
-	stores := storeOptions{settings: s, metered: metered, traces: traces, prepare: prepare, describe: describeProcess(clients)}
+	stores := storeOptions{settings: s, metered: metered, traces: traces, prepare: prepare, describe: describeProcess(clients, listener.Addr())}
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	served, err := p.openStores(ctx, cells, stores, fail)
@@ -195,7 +196,7 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 		Metrics: metered.Handler(), Observer: metered, Traces: traces,
 	})
 	p.log.Info("listening", "address", addressOf(listener.Addr()), "schema", db.Schema, "version", built.Version,
-		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "")
+		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "", "replica", served.replica)
 	scraped.serve(metered.Handler(), p.log)
 	if err = service.Serve(serving, listener); ctx.Err() == nil {
 		err = errors.Join(context.Cause(serving), err)
@@ -204,9 +205,13 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 	return err
 }
 
-// describeProcess returns what heartbeats say of this process, which starts now and has these clients.
-func describeProcess(clients *server.Clients) func() paddock.ReplicaInfo {
+// describeProcess returns what heartbeats say of this process, which starts now, has these clients, and listens at the
+// address.
+func describeProcess(clients *server.Clients, at net.Addr) func() paddock.ReplicaInfo {
 	host, _ := os.Hostname() // without a name, the id is shown
+	if tcp, is := at.(*net.TCPAddr); is && host != "" {
+		host = net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+	}
 	self := paddock.ReplicaInfo{Host: host, Version: version().Version, StartedAt: time.Now()}
 	return func() paddock.ReplicaInfo {
 		now := self

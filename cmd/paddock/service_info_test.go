@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +17,7 @@ import (
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/internal/testkit/await"
+	"github.com/paddock-lock/paddock/internal/testkit/pgtest"
 	"github.com/paddock-lock/paddock/lock"
 )
 
@@ -30,6 +33,9 @@ func TestServiceShowsReplicasDatabaseAndSettings(t *testing.T) {
 	})
 	host, err := os.Hostname()
 	mustBeNil(t, err)
+	at, err := url.Parse(d.base)
+	mustBeNil(t, err)
+	host = net.JoinHostPort(host, at.Port())
 	for _, want := range []string{
 		`Epoch: +1, since 2.*: installed`, `Grants: +not paused`, `Server: +PostgreSQL \d+\.\d+.*, primary, `, `Commits wait for: +no standby`,
 		`Events: +since 2.*, kept for 3d`, `Tables: +\d+ kB; the largest is \w+, \d+ kB`, `(?m)^REPLICA .*CONNECTIONS  WAITERS  STREAMS$`,
@@ -52,6 +58,19 @@ func TestServiceShowsReplicasDatabaseAndSettings(t *testing.T) {
 	if len(model.Databases) != 1 || model.Databases[0].AsOf == nil || len(model.Settings) < 30 {
 		t.Errorf("it prints %s", text)
 	}
+}
+
+// TestTheLogNamesTheReplica by the id that the service shows.
+func TestTheLogNamesTheReplica(t *testing.T) {
+	t.Parallel()
+	d := &harness{T: t, env: map[string]string{"GOGC": "100"}}
+	_, log, _ := d.startHere("serve", "--database-url", pgtest.URL(t), "--listen", "127.0.0.1:0")
+	id := log.Await(t, `"msg":"listening".*"replica":"([0-9a-f]{16})"`)
+	d.env["PADDOCK_URL"] = "http://" + log.Await(t, `"msg":"listening","address":"([^"]+)"`)
+	await.Until(t, "the service shows "+id, func() bool {
+		out, _ := d.expectExit(exitOK, "service")
+		return strings.Contains(out, id)
+	})
 }
 
 // TestTheServiceShowsNoSecret plants one in every setting that can have one, or be a file with one.

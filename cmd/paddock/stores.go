@@ -17,9 +17,11 @@ import (
 // A served is the Service of a replica, and what else the server needs of it.
 type served struct {
 	locks paddock.Service
-	ready func(context.Context) error
-	stats func() store.Stats // of all databases together
-	info  func() []paddock.DatabaseInfo
+	// replica is the id of the replica; empty with cells, in each of which it has another.
+	replica string
+	ready   func(context.Context) error
+	stats   func() store.Stats // of all databases together
+	info    func() []paddock.DatabaseInfo
 	// paused returns the databases in which grants are paused. Only for these it asks the database.
 	paused func() []paddock.DatabaseInfo
 	drain  func()
@@ -47,7 +49,7 @@ func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOpt
 			return nil, err
 		}
 		info := func() []paddock.DatabaseInfo { return []paddock.DatabaseInfo{s.Info()} }
-		return &served{locks: s, ready: s.Ready, stats: s.Stats, info: info, paused: pausedIn(func() map[string]*store.Store { return map[string]*store.Store{"": s} }), drain: s.Drain, close: s.Close}, nil
+		return &served{locks: s, replica: s.ReplicaID(), ready: s.Ready, stats: s.Stats, info: info, paused: pausedIn(func() map[string]*store.Store { return map[string]*store.Store{"": s} }), drain: s.Drain, close: s.Close}, nil
 	}
 	opened, err := p.openCells(ctx, all, func(ctx context.Context, c cellDatabase) (*store.Store, error) {
 		c.Wait = untilBack

@@ -2310,7 +2310,7 @@ export interface components {
             id: string;
             /** @description It is the replica that answers. */
             self: boolean;
-            /** @description The name of the machine, or of the container. Absent if it is unknown. */
+            /** @description The name of the machine, or of the container, with the port that the replica listens on. Absent if it is unknown. */
             host?: string;
             version: string;
             /** Format: date-time */

@@ -159,10 +159,13 @@ func (r *Reader) replicas(ctx context.Context, conn *pgxpool.Conn) ([]paddock.Re
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p paddock.ReplicaInfo, err error) {
 		var id int64
 		err = row.Scan(&id, &p.Host, &p.Version, &p.StartedAt, &p.BeatAt, &p.Alive, &p.Connections, &p.Waiters, &p.Streams)
-		p.ID, p.Self = fmt.Sprintf("%016x", uint64(id)), id == int64(r.self)
+		p.ID, p.Self = IDOf(lock.Replica(id)), id == int64(r.self)
 		return p, err
 	})
 }
+
+// IDOf returns the id of the replica in 16 hexadecimal digits.
+func IDOf(r lock.Replica) string { return fmt.Sprintf("%016x", uint64(r)) }
 
 func (r *Reader) server(ctx context.Context, conn *pgxpool.Conn, s *paddock.ServerInfo) (mayStandbys bool, role string, err error) {
 	var host string

@@ -74,7 +74,7 @@ func TestTheAdminPageShowsThePauseOfAnEpoch(t *testing.T) {
 		await.Until(t, fmt.Sprintf("%q is shown: %t", text, want), func() bool {
 			r, err := http.Get(base + "/ui/locks/free")
 			mustBeNil(t, err)
-			defer r.Body.Close()
+			defer func() { mustBeNil(t, r.Body.Close()) }()
 			body, err := io.ReadAll(r.Body)
 			mustBeNil(t, err)
 			return strings.Contains(string(body), text) == want

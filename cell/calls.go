@@ -50,7 +50,7 @@ func (r *Router) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		a.LeaseID, a.GeneratedID = lock.LeaseID(uuid.New()), true
 	}
 	end := time.Now().Add(a.Wait)
-	return at(ctx, r, group, func(m *member, s paddock.Service) (lock.Grant, error) {
+	g, err := at(ctx, r, group, func(m *member, s paddock.Service) (lock.Grant, error) {
 		if a.Wait > 0 {
 			a.Wait = max(time.Until(end), time.Millisecond).Round(time.Millisecond)
 		}
@@ -63,6 +63,7 @@ func (r *Router) Acquire(ctx context.Context, a lock.Acquire) (lock.Grant, error
 		}
 		return s.Acquire(ctx, a)
 	})
+	return r.untilSessionEnds(ctx, g, err)
 }
 
 // Renew extends the leases, see paddock.Service.
@@ -71,7 +72,8 @@ func (r *Router) Renew(ctx context.Context, c lock.Renew) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, err
 	}
-	return at(ctx, r, group, func(_ *member, s paddock.Service) (lock.Grant, error) { return s.Renew(ctx, c) })
+	g, err := at(ctx, r, group, func(_ *member, s paddock.Service) (lock.Grant, error) { return s.Renew(ctx, c) })
+	return r.untilSessionEnds(ctx, g, err)
 }
 
 // Release ends the leases, see paddock.Service.
@@ -133,10 +135,11 @@ func (r *Router) runPart(ctx context.Context, m *member, items []lock.Command, p
 	}
 	var moved []int
 	for n, result := range s.Batch(ctx, mine) {
-		results[part[n]] = paddock.Result{Grant: result.Grant, Err: m.explain(result.Err)}
 		if errors.As(result.Err, new(*placement.ElsewhereError)) || isUnknownSession(result.Err) {
 			moved = append(moved, part[n])
+			continue
 		}
+		results[part[n]].Grant, results[part[n]].Err = r.untilSessionEnds(ctx, result.Grant, m.explain(result.Err))
 	}
 	for _, i := range moved {
 		results[i] = paddock.BatchSequentially(ctx, r, items[i:i+1])[0]

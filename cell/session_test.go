@@ -130,7 +130,26 @@ func TestTheEndOfASessionIsTheEarliest(t *testing.T) {
 		g := f.mustOpen()
 		f.mustAcquire(inSession(g, in(0)))
 		time.Sleep(30 * time.Second)
-		f.mustAcquire(inSession(g, in(1))) // its row there has the whole TTL
+		inOther := inSession(g, in(1)) // its row there has the whole TTL
+		for what, call := range map[string]func(paddock.Service) (lock.Grant, error){
+			"acquired": func(s paddock.Service) (lock.Grant, error) { return s.Acquire(t.Context(), inOther) },
+			"in a batch": func(s paddock.Service) (lock.Grant, error) {
+				r := s.Batch(t.Context(), []lock.Command{inOther})[0]
+				return r.Grant, r.Err
+			},
+			"not renewed": func(s paddock.Service) (lock.Grant, error) {
+				return s.Renew(t.Context(), lock.Renew{Locks: inOther.Names(), LeaseID: inOther.LeaseID})
+			},
+		} {
+			f.mustAcquire(inOther)
+			for _, router := range []paddock.Service{f, f.again()} {
+				l, err := call(router)
+				if err != nil || time.Until(l.Until).Round(time.Second) != 30*time.Second || l.ExpiresAt.Sub(l.AcquiredAt).Round(time.Second) != 30*time.Second ||
+					!l.Leases[0].ExpiresAt.Equal(l.ExpiresAt) {
+					t.Errorf("a lease in the other cell, %s, ends at %v, in %v: %v", what, l.ExpiresAt, time.Until(l.Until), err)
+				}
+			}
+		}
 		again, err := f.OpenSession(t.Context(), lock.OpenSession{ID: g.ID, Holder: "worker", TTL: time.Minute})
 		if err != nil || !again.Replayed || time.Until(again.Until).Round(time.Second) != 30*time.Second {
 			t.Errorf("opened again it ends in %v: %v", time.Until(again.Until), err)

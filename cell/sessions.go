@@ -277,6 +277,37 @@ func (r *Router) RenewSession(ctx context.Context, c lock.RenewSession) (lock.Se
 	}
 }
 
+// untilSessionEnds returns the grant, or err if that is an error. The leases of a session end at the earliest of its ends in
+// the cells that use it. The cell that has granted knows its own end only, and that is later if the session was used
+// there for the first time, or has moved there with a group: then it has its whole TTL there.
+func (r *Router) untilSessionEnds(ctx context.Context, g lock.Grant, err error) (lock.Grant, error) {
+	if err != nil || g.Session == 0 {
+		return g, err
+	}
+	began := time.Now()
+	infos, err := r.infos(ctx, g.Session)
+	if err != nil {
+		return lock.Grant{}, &lock.Error{Code: lock.ErrUnknownOutcome, RetryAfter: retryAfter, Cause: err,
+			Detail: "A cell that uses the session does not answer, so it is not known when the lease ends, if the session has not ended. Send the same call again."}
+	}
+	end := g.Until
+	for _, a := range infos {
+		left := a.of.Remaining
+		if a.of.Ended != 0 {
+			left = 0
+		}
+		if e := began.Add(left); e.Before(end) {
+			end = e
+		}
+	}
+	early := g.Until.Sub(end)
+	g.Until, g.ExpiresAt, g.Leases = end, g.ExpiresAt.Add(-early), slices.Clone(g.Leases)
+	for i := range g.Leases {
+		g.Leases[i].ExpiresAt = g.Leases[i].ExpiresAt.Add(-early)
+	}
+	return g, nil
+}
+
 // introduce opens the session in a cell that does not know it, or only registers it. Before, all cells that use it
 // learn of the new one.
 func (r *Router) introduce(ctx context.Context, m *member, id lock.SessionID) error {

@@ -113,7 +113,7 @@ var mutants = []mutant{
 	{name: "a move gives a lease another hour", test: "store/internal/cells TestALeaseHasItsWholeTTLAgainInTheOtherCell"},
 	{name: "tokens go on after a move", test: "store/internal/cells TestEverythingOfAGroupMoves"},
 	{name: "a move does not wait for heartbeats",
-		test: "store/internal/cells TestASessionHasItsTTLFromAfterTheLastHeartbeatThatDidNotFindIt"},
+		test: "store/internal/cells TestNoHeartbeatIsDecidedWhileAMoveReadsTheClock"},
 	{name: "a move forgets places", test: "store/internal/cells TestWaitersKeepTheirOrder"},
 	{name: "a move revives an ended session", test: "store/internal/cells TestWhatWasOverStaysOver"},
 	{name: "a move that was given up goes on", test: "store/internal/cells TestAMoveThatWasGivenUpGoesOnNoMore"},

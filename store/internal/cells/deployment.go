@@ -143,8 +143,10 @@ func (d *deployment) move(from, to string, groups []string, generation int64) (*
 	}, nil
 }
 
-// resume finishes the moves of which one of the groups is a part, and all if there are none.
-func (d *deployment) resume(ctx context.Context, groups []string) error {
+// tidy ends the moves that another command has left unfinished and of which one of the groups is a part, and all if there are
+// none: one that has arrived is finished, and any other is given up, so that its groups are used in the source while a
+// new move copies their history.
+func (d *deployment) tidy(ctx context.Context, groups []string) error {
 	type way struct {
 		from, to   string
 		generation int64
@@ -169,10 +171,13 @@ func (d *deployment) resume(ctx context.Context, groups []string) error {
 		slices.Sort(of)
 		m, err := d.move(w.from, w.to, of, w.generation)
 		if err == nil {
-			err = m.run(ctx, true)
+			err = m.abort(ctx)
+		}
+		if errors.Is(err, errArrived) {
+			err = m.finish(ctx)
 		}
 		if err != nil && !errors.Is(err, errNotMoving) {
-			return fmt.Errorf("finishing the move of %s from %s to %s: %w", strings.Join(of, ", "), w.from, w.to, err)
+			return fmt.Errorf("giving up or finishing the move of %s from %s to %s: %w", strings.Join(of, ", "), w.from, w.to, err)
 		}
 	}
 	if len(moving) > 0 {
@@ -203,7 +208,7 @@ func (d *deployment) owner(group string) (string, error) {
 
 // bring moves the groups to the cell, those of one cell together. pinned says what the target is to say of them.
 func (d *deployment) bring(ctx context.Context, groups []string, to string, pinned bool) error {
-	if err := d.resume(ctx, groups); err != nil {
+	if err := d.tidy(ctx, groups); err != nil {
 		return err
 	}
 	from := make(map[string][]string)
@@ -237,7 +242,7 @@ func (d *deployment) bring(ctx context.Context, groups []string, to string, pinn
 		if c.Name == to {
 			err = m.stay(ctx)
 		} else {
-			err = m.run(ctx, false)
+			err = m.run(ctx)
 		}
 		if err != nil {
 			return err

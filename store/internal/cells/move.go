@@ -68,16 +68,15 @@ func namesOf(groups []string) (n epoch.Names) {
 	return n
 }
 
-// run moves the groups, from the beginning or from where an earlier command stopped. If it fails before the switch, the
-// groups stay with the source, if both databases can be reached.
-func (m *move) run(ctx context.Context, resumed bool) error {
+// run moves the groups. If it fails before the switch, the groups stay with the source, if both databases can be reached.
+func (m *move) run(ctx context.Context) error {
 	var newest int64
-	leaves := resumed // or may
+	leaves := false // or may
 	err := m.comes(ctx)
 	if err == nil {
 		err = m.copyHistory(ctx, &newest)
 	}
-	if err == nil && !resumed {
+	if err == nil {
 		err = m.leave(ctx)
 		leaves = err == nil || errors.Is(err, lock.ErrUnknownOutcome)
 	}

@@ -230,14 +230,16 @@ func TestWhatWasOverStaysOver(t *testing.T) {
 	open("spare", dead.ID)
 	open("spare", alive.ID)
 	of, kept := in(dead, g+":of-session"), in(alive, g+":kept")
-	// The rows are set back, so that no timer has swept them.
-	pgtest.Exec(t, conn, "begin; lock table paddock.records in exclusive mode")
-	pgtest.Exec(t, conn, "update paddock.records set expires_at = clock_timestamp() where name = $1", over.Name)
-	pgtest.Exec(t, conn, "update paddock.epochs set policy = policy + 1")
-	pgtest.Exec(t, conn, "insert into paddock.placement values ($1, 'spare', 10, 'leaving')", g)
-	pgtest.Exec(t, conn, "commit")
-	pgtest.Exec(t, conn, "update paddock.sessions set expires_at = clock_timestamp() where ref = $1", int64(dead.ID.Ref()))
-	h.pin("spare", g)
+	err := cells.PinAnd(t.Context(), "", h.cells, []string{g}, "spare", func(step string) error {
+		if step == cells.Steps[1] { // the rows are set back when the source decides nothing more, so it sweeps none of them
+			pgtest.Exec(t, conn, "update paddock.records set expires_at = clock_timestamp() where name = $1", over.Name)
+			pgtest.Exec(t, conn, "update paddock.sessions set expires_at = clock_timestamp() where ref = $1", int64(dead.ID.Ref()))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.isIn("spare", g)
 	for _, lost := range []lock.Grant{over, of} {
 		if _, err := h.in("spare").Renew(t.Context(), lock.Renew{Locks: []string{lost.Name}, LeaseID: lost.ID}); !errors.Is(err, lock.ErrLeaseLost) {
@@ -367,20 +369,15 @@ func TestAMoverThatComesBackLateMovesNothing(t *testing.T) {
 	}
 }
 
-// TestAMoveThatWasGivenUpGoesOnNoMore: its command was stopped, and another one has found that the target fails.
+// TestAMoveThatWasGivenUpGoesOnNoMore: its command was stopped, and another one keeps the group where it is.
 func TestAMoveThatWasGivenUpGoesOnNoMore(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "main", "spare")
 	g := h.groupOf("main", 0)
 	held := h.acquire("main", acquire(g+":x"))
-	conn := pgtest.Connect(t, h.url("spare"))
 	err := cells.PinAnd(t.Context(), "", h.cells, []string{g}, "spare", func(step string) error {
 		if step == cells.Steps[1] {
-			pgtest.Exec(t, conn, "alter table paddock.parts add column more text")
-			if err := cells.Pin(t.Context(), "", h.cells, []string{g}, "spare"); err == nil {
-				t.Error("a table of another release was filled")
-			}
-			pgtest.Exec(t, conn, "alter table paddock.parts drop column more")
+			h.pin("main", g)
 			h.isIn("main", g)
 		}
 		return nil

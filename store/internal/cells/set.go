@@ -58,7 +58,7 @@ func (d *deployment) setTakes(ctx context.Context, cell string, takes bool) erro
 		if err := d.everywhere(); err != nil {
 			return err
 		}
-		if err := d.resume(ctx, nil); err != nil {
+		if err := d.tidy(ctx, nil); err != nil {
 			return err
 		}
 		s, err := d.plan(ctx, cell, takes)

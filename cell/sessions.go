@@ -293,8 +293,11 @@ func (r *Router) untilSessionEnds(ctx context.Context, g lock.Grant, err error) 
 	end := g.Until
 	for _, a := range infos {
 		left := a.of.Remaining
-		if a.of.Ended != 0 {
+		switch {
+		case a.of.Ended != 0:
 			left = 0
+		case a.of.ExpiresAt.Equal(g.ExpiresAt):
+			continue // it is the end that the grant tells
 		}
 		if e := began.Add(left); e.Before(end) {
 			end = e

@@ -82,7 +82,7 @@ func TestACommandWaitsForItsTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t, "main", "spare")
-			b := h.block(c.before, c.cell, c.locks, database.TurnTimeout)
+			b := h.block(c.before, c.cell, c.locks, 5*time.Minute) // a busy machine shows few waits in database.TurnTimeout
 			conn, seen := pgtest.Connect(t, h.url(c.cell)), map[time.Time]bool{}
 			await.Until(t, "it has waited often", func() bool {
 				var since time.Time

@@ -214,6 +214,7 @@ func TestACellThatHangsIsBounded(t *testing.T) {
 	u.RawQuery = q.Encode()
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--cell", "main="+main, "--cell", "spare="+u.String(), "--request-timeout=1s")
 	locks := replica.Connect(t, client.Options{BaseURL: "http://" + p.Stderr.Await(t, `"msg":"listening","address":"([^"]+)"`)})
+	p.Stderr.Await(t, `"(cell is open)","cell":"spare"`)
 	both := []placement.Cell{{Name: "main", Takes: true}, {Name: "spare", Position: 1, Takes: true}}
 	acquire := func(in string) (lock.Grant, error) {
 		return locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One(homeOf(t, in, both...) + uuid.NewString()), Holder: "me", LeaseID: lock.LeaseID(uuid.New())})

@@ -64,7 +64,8 @@ func (r Revoke) Traits() Traits { return Traits{ShowsQueue: true} }
 func (r Revoke) In(*Policy) (Command, error) { return r, nil }
 
 // Apply ends the selected leases, or refuses with ErrTokenMismatch. A repeated Revoke succeeds until the grace is
-// over. After that it succeeds until the next grant, if no other lease has the token.
+// over. After that it succeeds until the next grant, if no other lease has the token; then also for another slot, whose
+// lease may have ended in another way, since a lock knows its last end only.
 func (r Revoke) Apply(v View) Decision {
 	d := begin(v, nil)
 	d.applyTime()

@@ -176,6 +176,10 @@ func TestRevokeOneOfSeveral(t *testing.T) {
 			revoke 1 slot=2 -> [1 3 | 4]
 			renew 2 -> !lease_lost(maintenance)
 			revoke 1 slot=2 -> !token_mismatch`,
+		"by the slot of one that has gone, after the last one": `
+			acquire 1 shared; acquire 2 shared; release 2
+			revoke 1 slot=1
+			revoke 1 slot=2 -> nothing; acquire 3; revoke 1 slot=2 -> !token_mismatch`,
 		"by its token a permit": `
 			acquire 1 permit=2; acquire 2 permit=2; wait 3 permit=2
 			revoke 1 slot=2 -> !token_mismatch

@@ -159,8 +159,11 @@ func (t *lockHistory) callAgrees(call *Call, c *Check) {
 	case lock.Revoke:
 		if call.Outcome() == Done {
 			c.Examined++
+			// Once no lease has the token, the slot does not matter: the lock knows its last end, and not whose it was.
+			seen, _ := call.Response.(lock.Lock)
+			over := !slices.ContainsFunc(seen.Leases, func(l lock.LeaseInfo) bool { return l.Token == a.Token })
 			if !t.opened(a.Token) && !slices.ContainsFunc(t.leases, func(l *lease) bool {
-				return l.token == a.Token && l.ended != nil && l.ended.Kind == lock.Revoked && l.hasSlot(a.Slot)
+				return l.token == a.Token && l.ended != nil && l.ended.Kind == lock.Revoked && (over || l.hasSlot(a.Slot))
 			}) {
 				c.violated(t, fmt.Sprintf("Token %d was revoked, but there is no event of it: it was lost.", a.Token),
 					[]*Call{call}, t.grantOf(a.Token))

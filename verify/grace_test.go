@@ -81,6 +81,12 @@ func (c *harness) revokeShared() {
 	c.acquire("reader 5", nil, read)
 	c.read(sharedLock)
 	c.release("reader 5")
+	read.Grace = 0
+	c.acquire("reader 6", nil, read)
+	c.acquire("reader 7", nil, read)
+	c.release("reader 7")
+	c.revokeLease("reader 6", "the last reader", false, new(c.grant("reader 6").Slot))
+	c.revokeLease("reader 7", "one that has gone", false, new(c.grant("reader 7").Slot)) // taken for a repetition
 	permit := lock.Acquire{Locks: []lock.Member{{Name: permitLock, Mode: lock.Permit, Capacity: 2}}, Grace: 5 * time.Second}
 	c.acquire("first", nil, permit)
 	c.acquire("second", nil, permit)

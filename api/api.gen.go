@@ -982,11 +982,11 @@ type DatabaseInfo struct {
 	// Problem Why the database cannot be read now; the rest was read earlier. Absent if it was read.
 	Problem *string `json:"problem,omitempty"`
 
-	// Replicas Those that sent a heartbeat within the last hour and were not stopped, by their start.
+	// Replicas The replicas that sent a heartbeat within the last hour and were not stopped, in the order of their start.
 	Replicas []ReplicaInfo `json:"replicas"`
 	Server   *ServerInfo   `json:"server,omitempty"`
 
-	// Standbys Those that are connected to the server.
+	// Standbys The standbys that are connected to the server.
 	Standbys []StandbyInfo `json:"standbys"`
 
 	// Tables Those of the schema, the largest first.

@@ -1,12 +1,9 @@
 package server
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"sync/atomic"
-
-	"github.com/paddock-lock/paddock/internal/wire"
 )
 
 // Clients counts the clients of a Server. The zero value is ready for use; it can be read before the Server is made.
@@ -26,9 +23,4 @@ func (c *Clients) connection(_ net.Conn, state http.ConnState) {
 	case http.StateClosed, http.StateHijacked:
 		c.connections.Add(-1)
 	}
-}
-
-// getService returns how the service is.
-func (s *Server) getService(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, func(ctx context.Context) (reply, error) { return ok(wire.ServiceInfoOf(s.info(ctx))), nil })
 }

@@ -178,3 +178,8 @@ type bufferedPage struct {
 func (p *bufferedPage) Header() http.Header { return p.header }
 
 func (p *bufferedPage) WriteHeader(int) {}
+
+// getService returns how the service is.
+func (s *Server) getService(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context) (reply, error) { return ok(wire.ServiceInfoOf(s.info(ctx))), nil })
+}

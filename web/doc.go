@@ -116,9 +116,9 @@
 //	no answer       the page was not answered yet, two seconds after it was due
 //	paused          the user has paused it
 //
-// A page without a stream is refreshed every five seconds, and says so: those of the trees and of the service, since these have no events,
-// and a page about names that the user's key does not cover as a whole. The page of a session uses only the events of
-// its holder.
+// A page without a stream is refreshed every five seconds, and says so: those of the trees and of the service, which have no
+// events, and a page about names that the user's key does not cover as a whole. The page of a session uses only the events
+// of its holder.
 //
 // The last four also show how old the data are. A renewal is no event, and the stream of a lock's page has no events
 // of the locks above and below, nor of a freeze with another name. So the page is also fetched every four seconds, and

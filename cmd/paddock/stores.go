@@ -49,7 +49,10 @@ func (p *program) openStores(ctx context.Context, all []cellDatabase, o storeOpt
 			return nil, err
 		}
 		info := func() []paddock.DatabaseInfo { return []paddock.DatabaseInfo{s.Info()} }
-		return &served{locks: s, replica: s.ReplicaID(), ready: s.Ready, stats: s.Stats, info: info, paused: pausedIn(func() map[string]*store.Store { return map[string]*store.Store{"": s} }), drain: s.Drain, close: s.Close}, nil
+		paused := pausedIn(func() map[string]*store.Store { return map[string]*store.Store{"": s} })
+		return &served{
+			locks: s, replica: s.ReplicaID(), ready: s.Ready, stats: s.Stats, info: info, paused: paused, drain: s.Drain, close: s.Close,
+		}, nil
 	}
 	opened, err := p.openCells(ctx, all, func(ctx context.Context, c cellDatabase) (*store.Store, error) {
 		c.Wait = untilBack

@@ -1,4 +1,5 @@
-// Keys: / goes to the search, the arrow down from there to the table, the arrows up and down move in the first column of the table, or in that of its boxes.
+// Keys: / goes to the search, the arrow down from there to the table, the arrows up and down move in the first column of the
+// table, or in that of its boxes.
 
 const search = document.querySelector('[aria-keyshortcuts="/"]');
 

@@ -2261,10 +2261,10 @@ export interface components {
              */
             age_ms: number;
             epoch?: components["schemas"]["EpochInfo"];
-            /** @description Those that sent a heartbeat within the last hour and were not stopped, by their start. */
+            /** @description The replicas that sent a heartbeat within the last hour and were not stopped, in the order of their start. */
             replicas: components["schemas"]["ReplicaInfo"][];
             server?: components["schemas"]["ServerInfo"];
-            /** @description Those that are connected to the server. */
+            /** @description The standbys that are connected to the server. */
             standbys: components["schemas"]["StandbyInfo"][];
             /** @description Those of the schema, the largest first. */
             tables: components["schemas"]["TableInfo"][];

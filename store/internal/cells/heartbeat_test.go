@@ -16,13 +16,7 @@ func TestNoHeartbeatIsDecidedWhileAMoveReadsTheClock(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "main", "spare")
 	g := h.groupOf("main", 0)
-	s, err := h.in("main").OpenSession(t.Context(), lock.OpenSession{Holder: "worker", TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := acquire(g + ":x")
-	a.SessionID, a.TTL = s.ID, 0
-	h.acquire("main", a)
+	s := h.holdInSession(g+":x", time.Hour)
 	holdsUp := pgtest.Connect(t, h.url("spare"))
 	pgtest.Exec(t, holdsUp, "begin")
 	pgtest.Exec(t, holdsUp, "insert into paddock.placement values ($1, 'main', 1, 'refused')", g)
@@ -48,15 +42,9 @@ func TestASessionKeepsATTLThatIsChangedWhileItMoves(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "main", "spare")
 	g := h.groupOf("main", 0)
-	s, err := h.in("main").OpenSession(t.Context(), lock.OpenSession{Holder: "worker", TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := acquire(g + ":x")
-	a.SessionID, a.TTL = s.ID, 0
-	h.acquire("main", a)
+	s := h.holdInSession(g+":x", time.Minute)
 	holdsUp := pgtest.Connect(t, h.url("spare"))
-	err = cells.PinAnd(t.Context(), "", h.cells, []string{g}, "spare", func(step string) error {
+	err := cells.PinAnd(t.Context(), "", h.cells, []string{g}, "spare", func(step string) error {
 		if step != cells.Steps[1] {
 			return nil
 		}

@@ -258,19 +258,26 @@ func TestWhatWasOverStaysOver(t *testing.T) {
 	}
 }
 
+// holdInSession opens a session in main, and acquires the lock in it.
+func (h *harness) holdInSession(name string, ttl time.Duration) lock.SessionGrant {
+	h.Helper()
+	s, err := h.in("main").OpenSession(h.Context(), lock.OpenSession{Holder: "worker", TTL: ttl})
+	if err != nil {
+		h.Fatal(err)
+	}
+	a := acquire(name)
+	a.SessionID, a.TTL = s.ID, 0
+	h.acquire("main", a)
+	return s
+}
+
 // TestASessionThatIsClosedWhileItsLocksMoveEndsInTheOtherCell after the locks have arrived there with the session open.
 func TestASessionThatIsClosedWhileItsLocksMoveEndsInTheOtherCell(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "main", "spare")
 	g := h.groupOf("main", 0)
-	s, err := h.in("main").OpenSession(t.Context(), lock.OpenSession{Holder: "worker", TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := acquire(g + ":x")
-	a.SessionID, a.TTL = s.ID, 0
-	h.acquire("main", a)
-	err = cells.PinAnd(t.Context(), "", h.cells, []string{g}, "spare", func(step string) error {
+	s := h.holdInSession(g+":x", time.Hour)
+	err := cells.PinAnd(t.Context(), "", h.cells, []string{g}, "spare", func(step string) error {
 		if step == cells.Steps[2] {
 			if err := h.in("main").CloseSession(t.Context(), lock.CloseSession{ID: s.ID}); !errors.Is(err, lock.ErrUnknownOutcome) {
 				t.Errorf("closing it is answered %v, although a lock of it has left", err)

@@ -43,13 +43,7 @@ func (h *harness) block(before, cell, locks string, turn time.Duration) *blocked
 	h.Helper()
 	b := &blocked{harness: h, group: h.groupOf("main", 0), moved: make(chan error, 1)}
 	b.held = h.acquire("main", acquire(b.group+":x"))
-	s, err := h.in("main").OpenSession(h.Context(), lock.OpenSession{Holder: "worker", TTL: time.Hour})
-	if err != nil {
-		h.Fatal(err)
-	}
-	a := acquire(b.group + ":in-session")
-	a.SessionID, a.TTL = s.ID, 0
-	h.acquire("main", a)
+	s := h.holdInSession(b.group+":in-session", time.Hour)
 	other := pgtest.Connect(h, h.url(cell))
 	begin := func() {
 		pgtest.Exec(h, other, "begin")

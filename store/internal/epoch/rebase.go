@@ -39,8 +39,8 @@ func sessionsThat(which string) *schema.Statement {
 }
 
 // QueueRebaseSessions queues the statement that moves the sessions to the database's clock, as it is when the statement runs.
-// They have leases and places here from then on, so those that have ended are cleared once more. The end of those that were
-// over by the old clock is recorded.
+// From then on they have leases and places here, so an ended one is cleared once more, after these. One that was over by the
+// old clock has its end recorded.
 func QueueRebaseSessions(b *pgx.Batch, in schema.Name, refs []int64) {
 	b.Queue(sqlMoveSessions.In(in), nil, int16(lock.Expired), int64(0), pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}, refs)
 }

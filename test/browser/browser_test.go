@@ -76,7 +76,7 @@ func open(t *testing.T, browser context.Context, fx *webtest.Service) *tab {
 // counts returns large numbers, and how often the list was asked for.
 func counts(fx *webtest.Service) web.Overview {
 	return web.Overview{
-		CountedAt: time.Now(), Known: 1_234_567, Held: 1_234_566, InGrace: 123_456, Contended: 10_000, Waiters: 123_456,
+		CountedAt: time.Now(), StartedAt: time.Now().Add(-9999 * time.Hour), Known: 1_234_567, Held: 1_234_566, InGrace: 123_456, Contended: 10_000, Waiters: 123_456,
 		LongestWait: 100 * time.Hour, LongestHeld: 9999 * time.Hour, Expired: 9_876_543, Revoked: 9_876_543, Deadlocks: 9_876_543,
 		StaleTokens: int64(fx.Lookups()),
 	}

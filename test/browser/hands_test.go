@@ -40,7 +40,8 @@ func newManyFixture() *webtest.Service {
 }
 
 func sixteenRows(t *testing.T, browser context.Context) {
-	b := open(t, browser, newManyFixture())
+	fx := newManyFixture()
+	b := open(t, browser, fx)
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
 	if n := value[int](b, "[...document.querySelectorAll('.locks tbody')].filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length"); n < 16 {
@@ -49,19 +50,31 @@ func sixteenRows(t *testing.T, browser context.Context) {
 	if n := value[int](b, "[...document.querySelectorAll('.holder bdi, .locks tbody th')].filter((e) => e.getClientRects().length && e.getBoundingClientRect().height > 40).length"); n != 0 {
 		t.Errorf("%d names and holders have several lines", n)
 	}
-	if height := value[float64](b, "document.querySelector('.top').getBoundingClientRect().height"); height > 60 {
-		t.Errorf("the head is %g pixels high", height)
+	oneLineOfHead := func() {
+		t.Helper()
+		if height := value[float64](b, "document.querySelector('.top').getBoundingClientRect().height"); height > 60 {
+			t.Errorf("the head is %g pixels high: %s", height, b.text(".bar"))
+		}
 	}
+	oneLineOfHead()
+	fx.Feed.Hold()
+	b.visit("/ui/", 1280, 800)
+	b.wait("document.getElementById('live').textContent === 'connecting…'")
+	oneLineOfHead()
+	b.do(b.ctx, chromedp.Click(chromedp.CSS("#zone")))
+	oneLineOfHead()
 }
 
 func firstLockOnAPhone(t *testing.T, browser context.Context) {
-	b := open(t, browser, newManyFixture())
+	fx := newManyFixture()
+	b := open(t, browser, fx) // with counts as long as they may be
 	b.visit("/ui/", 390, 844)
 	b.waitLive()
-	const first = "document.querySelector('.locks tbody').getBoundingClientRect().top"
-	if top := value[float64](b, first); top > 380 { // with counts as long as they may be
-		t.Errorf("the first lock begins at %g pixels", top)
-	}
+	b.wantFirstLockAbove(300)
+	fx.Feed.Hold()
+	b.visit("/ui/", 390, 844)
+	b.wait("document.getElementById('live').textContent === 'connecting…'")
+	b.wantFirstLockAbove(300)
 	if value[bool](b, "document.getElementById('prefix').checkVisibility()") {
 		t.Error("the filters are not folded")
 	}
@@ -71,6 +84,14 @@ func firstLockOnAPhone(t *testing.T, browser context.Context) {
 	b.wait("document.getElementById('prefix').checkVisibility()")
 	b.press(" ")
 	b.wait("!document.getElementById('prefix').checkVisibility()")
+}
+
+// wantFirstLockAbove fails if the first lock of the list begins lower than this.
+func (b *tab) wantFirstLockAbove(pixels float64) {
+	b.Helper()
+	if top := value[float64](b, "document.querySelector('.locks tbody').getBoundingClientRect().top"); top > pixels {
+		b.Errorf("the first lock begins at %g pixels", top)
+	}
 }
 
 // nothingCutOnAPhone: each link of the head and each count is on the screen, and the fields show what is typed.

@@ -47,9 +47,17 @@ func newAuthFixture(t *testing.T, o server.Options) *authFixture {
 		}
 	}
 	locks := access.Guard(g.locks, access.Limits{})
-	o.Locks, o.Keys, o.UI = locks, keys, web.New(web.Options{Locks: locks})
+	o.Locks, o.Keys, o.UI = locks, keys, web.New(web.Options{Locks: locks, Overview: ordinaryCounts})
 	g.server = server.New(o)
 	return g
+}
+
+// ordinaryCounts returns the counts of a service with something of each.
+func ordinaryCounts() web.Overview {
+	return web.Overview{
+		CountedAt: time.Now(), StartedAt: time.Now().Add(-100 * time.Hour), Known: 549, Held: 540, InGrace: 3, Contended: 4, Waiters: 12,
+		LongestWait: 200 * time.Second, LongestHeld: 100 * time.Hour, Expired: 12, Revoked: 3, Deadlocks: 2, StaleTokens: 1,
+	}
 }
 
 func (g *authFixture) issue(name string, role access.Role) {
@@ -128,6 +136,11 @@ func operatorRevokes(t *testing.T, browser context.Context) {
 	b.visit("/ui/", 1280, 800)
 	b.enter(g.secrets["operator"])
 	b.wait("document.querySelectorAll('tbody tr').length === 2")
+	b.waitLive()
+	b.visit("/ui/", 390, 844)
+	b.waitLive()
+	b.wantFirstLockAbove(300)
+	b.visit("/ui/", 1280, 800)
 	b.waitLive()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("[data-revoke] button")), chromedp.WaitVisible(chromedp.CSS("dialog[open] textarea")))
 	b.do(b.ctx, chromedp.SendKeys(chromedp.CSS("#reason"), "stuck"), chromedp.Click(chromedp.CSS("dialog .strong")))

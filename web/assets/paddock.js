@@ -75,7 +75,7 @@ function liveState() {
 
 // asOf returns the time of day of the data, or '' if the page has none.
 function asOf() {
-  return byId('as-of').querySelector('time')?.textContent.slice(11) ?? '';
+  return byId('as-of').querySelector('time')?.textContent ?? '';
 }
 
 // report shows the state of live updates. Screen readers announce the state, but not each change of the time.

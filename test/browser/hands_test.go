@@ -226,22 +226,26 @@ func rowStaysUnderThePointer(t *testing.T, browser context.Context) {
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
 	const row = "document.querySelector('[data-key=\"lock orders:shard-007:compact\"]').getBoundingClientRect().top"
-	before := value[float64](b, row)
+	// waitFor waits until that is true while the page says nothing above the list, and returns where the row is then.
+	waitFor := func(that string) float64 {
+		t.Helper()
+		b.wait(that + " && document.getElementById('trouble').hidden && Boolean(window.at = " + row + ")")
+		return value[float64](b, "window.at")
+	}
+	before := waitFor("true")
 	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 400, before+12))
 	for n := range 5 {
 		fx.Grant(lock.Acquire{Locks: lock.One(fmt.Sprintf("aaa:%d", n)), Holder: "h", TTL: time.Hour}, 0)
-		b.wait(fmt.Sprintf("document.querySelector('[data-key=\"lock aaa:%d\"]') !== null", n))
-		if at := value[float64](b, row); at < before-2 || at > before+2 {
+		if at := waitFor(fmt.Sprintf("document.querySelector('[data-key=\"lock aaa:%d\"]') !== null", n)); at < before-2 || at > before+2 {
 			t.Fatalf("the row was at %g, is at %g after %d locks came", before, at, n+1)
 		}
 	}
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("scrollTo(0, 0)"))
-	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 401, value[float64](b, row)+12))
-	before = value[float64](b, row)
+	before = waitFor("true")
+	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 401, before+12))
 	for n := range 3 {
 		fx.Forget(fmt.Sprintf("aaa:%d", n))
-		b.wait(fmt.Sprintf("document.querySelector('[data-key=\"lock aaa:%d\"]') === null", n))
-		if at := value[float64](b, row); at < before-2 || at > before+2 {
+		if at := waitFor(fmt.Sprintf("document.querySelector('[data-key=\"lock aaa:%d\"]') === null", n)); at < before-2 || at > before+2 {
 			t.Fatalf("the row was at %g, is at %g after %d locks went", before, at, n+1)
 		}
 	}

@@ -36,7 +36,7 @@ func TestListBeginsWithCounts(t *testing.T) {
 		`<a href="/ui/?contended=true&amp;sort=waiters">12</a> <small>on 1 lock<`, `<dt>Longest wait</dt><dd><a href="/ui/?contended=true&amp;sort=waiters">1 min 35 s<`,
 		`<a href="/ui/?sort=age">1 d 2 h<`,
 		`<div class="some"><dt>Expired</dt><dd><a href="/ui/events?kind=expired">7</a></dd>`, `<div class=""><dt>Revoked</dt><dd><a href="/ui/events?kind=revoked">0<`,
-		`<div class="bad"><dt>Stale tokens</dt><dd><a href="/ui/events?kind=refused">2<`, `<div class="some"><dt>Deadlocks</dt><dd><a href="/ui/events?kind=deadlock">4<`, "counted <span data-age-ms=", "ago, schema team_b<", `by this replica in <span data-age-ms="3600`)
+		`<div class="bad"><dt>Stale tokens</dt><dd><a href="/ui/events?kind=refused">2<`, `<div class="some"><dt>Deadlocks</dt><dd><a href="/ui/events?kind=deadlock">4<`, "counted <span data-age-ms=", "ago, schema team_b<", `by this replica, since it started <span data-age-ms="3600`)
 }
 
 func TestCountsOfAnEmptyService(t *testing.T) {

@@ -18,7 +18,7 @@ func TestRowsShowLocks(t *testing.T) {
 	r, body := get(t, webtest.NewBusyService(), "/ui/")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body,
-		"2031-05-04 12:00:00</time> <span data-zone>UTC</span>",
+		">12:00:00</time> <span data-zone>UTC</span>",
 		"billing:<wbr>invoice-run", "worker-7 on db-3", `data-left-ms="22000">22 s<`, "11:59:52", `for <span data-age-ms="8000">8 s<`,
 		`data-left-ms="75600000">21 h 0 min<`, "&#34;ticket&#34;: &#34;OPS-4711&#34;",
 		`<span class="pill">grace</span>`, `ended</b><small>grace: <span data-left-ms="6000">6 s<`,

@@ -176,7 +176,7 @@ func TestTreeIsDrawn(t *testing.T) {
 		fx.wait("all", "repo")
 		body := fx.page("/ui/trees/repo")
 		wantDrawn(fx.T, body, "0 repo", "1 repo:doc", "1 repo:src", "2 repo:src:a", "3 repo:src:a:x", "1 repo:src-old")
-		wantText(fx.T, body, "As of </span><time", "2000-01-01 00:01:00</time> <span data-zone>UTC", "<bdi>deep</bdi>", "59 min 0 s", "<div>shared</div>", "<div>exclusive</div>",
+		wantText(fx.T, body, "As of </span><time", ">00:01:00</time> <span data-zone>UTC", "<bdi>deep</bdi>", "59 min 0 s", "<div>shared</div>", "<div>exclusive</div>",
 			`and 2 more<span class="unseen"> holders of repo:doc</span>`, "<bdi>writer</bdi></a> <small>exclusive, for <span data-age-ms=\"0\">0 s</span></small>", "<bdi>all</bdi></a> <small>exclusive, for ")
 		wantNoText(fx.T, body, "outside", "<script>", "More than")
 		if n := strings.Count(body, "<bdi>writer</bdi>"); n != 1 {

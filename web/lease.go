@@ -116,6 +116,9 @@ type row struct {
 	Closed  bool   // by a release
 	Frozen  bool   // by an operator
 	URL     string // of the lock's page
+
+	Paused   *pause    // that keeps the lock, which is free, from being granted; nil: none
+	Obstacle *obstacle // below the lock, which is free; nil: none
 }
 
 func rowsOf(locks []lock.Lock, here location, to reader) []row {
@@ -134,7 +137,7 @@ func rowsOf(locks []lock.Lock, here location, to reader) []row {
 		rows = append(rows, row{
 			Name: l.Name, State: l.State, Token: l.Token, Sharing: sharingOf(l), Leases: leases[:n],
 			More: len(leases) - n, Waiters: l.Waiters, Below: l.WaitersBelow,
-			Closed: l.Closed != nil, Frozen: l.Frozen != nil, URL: page.URL(),
+			Closed: l.Closed != nil, Frozen: l.Frozen != nil, URL: page.URL(), Obstacle: obstacleOf(l, here.filter),
 		})
 	}
 	return rows

@@ -35,6 +35,11 @@ func (u *ui) list(w http.ResponseWriter, r *http.Request) {
 		status = p.failed(u.problem(r, err))
 	} else {
 		p.AsOf, p.Rows, p.Pages = asOf(page.Items), rowsOf(page.Items, here, p.Reader), pagesOf(root, f, page.Next)
+		for i := range p.Rows {
+			if p.Rows[i].State == lock.Free {
+				p.Rows[i].Paused = p.pauseOf(u.cellName(p.Rows[i].Name))
+			}
+		}
 		p.Notice, p.Unreadable = u.notice(r), page.Unreadable
 	}
 	u.show(w, r, status, "list", p)

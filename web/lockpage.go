@@ -54,9 +54,7 @@ func (u *ui) lock(w http.ResponseWriter, r *http.Request) {
 
 // load reads the lock, its queue and its past.
 func (u *ui) load(r *http.Request, p *lockPage) error {
-	if u.cellOf != nil {
-		p.Cell = u.cellOf(p.Name)
-	}
+	p.Cell = u.cellName(p.Name)
 	q, err := u.locks.Queue(r.Context(), p.Name)
 	if err != nil {
 		return err

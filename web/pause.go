@@ -43,6 +43,14 @@ func (u *ui) pauses(r *http.Request) (all []pause) {
 	return all
 }
 
+// cellName returns the cell that has the lock; empty for a service with one database.
+func (u *ui) cellName(name string) string {
+	if u.cellOf == nil {
+		return ""
+	}
+	return u.cellOf(name)
+}
+
 // pauseOf returns the pause of the cell, or nil.
 func (f frame) pauseOf(cell string) *pause {
 	for i := range f.Pauses {

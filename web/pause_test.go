@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
 	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
+	"github.com/paddock-lock/paddock/lock"
 	"github.com/paddock-lock/paddock/web"
 )
 
@@ -17,8 +19,17 @@ func TestAPauseOfGrantsIsShownOnEveryPage(t *testing.T) {
 	t.Parallel()
 	info := webtest.Info(t.Context()).Databases
 	var paused []paddock.DatabaseInfo
+	locks := memlock.New().Replica(1)
+	for _, name := range []string{"busy", "idle"} {
+		if _, err := locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One(name), LeaseID: lock.LeaseID{7}, Holder: "h", TTL: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := locks.Release(t.Context(), lock.Release{Locks: []string{"idle"}, LeaseID: lock.LeaseID{7}}); err != nil {
+		t.Fatal(err)
+	}
 	h := web.New(web.Options{
-		Locks: memlock.New().Replica(1), Info: webtest.Info, Paused: func() []paddock.DatabaseInfo { return paused },
+		Locks: locks, Info: webtest.Info, Paused: func() []paddock.DatabaseInfo { return paused },
 		CellOf: func(string) string { return "spare" },
 	})
 	page := func(path string, k access.Key) string {
@@ -29,7 +40,7 @@ func TestAPauseOfGrantsIsShownOnEveryPage(t *testing.T) {
 		return body
 	}
 	operator := access.Key{ID: "k", Name: "ops", Role: access.Admin}
-	wantNoText(t, page("/ui/", operator), "Grants are paused")
+	wantNoText(t, page("/ui/", operator), "Grants are paused", "not granted until")
 	paused = info // those that are not paused say so themselves
 	for _, path := range []string{"/ui/", "/ui/locks/hostile", "/ui/events", "/ui/freezes", "/ui/trees", "/ui/rules", "/ui/sessions"} {
 		body := page(path, operator)
@@ -40,6 +51,8 @@ func TestAPauseOfGrantsIsShownOnEveryPage(t *testing.T) {
 	wantText(t, page("/ui/locks/never-used", operator), "not granted until", "since grants are paused")
 	wantNoText(t, page("/ui/service", operator), `data-key="service"`, `id="pauses" class="parts" data-fragment><div`)
 	wantText(t, page("/ui/service", operator), "Grants are paused in cell spare", "paddock epoch open")
+	wantText(t, page("/ui/?state=free", operator), `not granted until <time datetime="2026-01-02T12:01:35Z" data-short>12:01:35</time>`)
+	wantNoText(t, page("/ui/?state=held", operator), "not granted until")
 	body := page("/ui/", access.Key{ID: "k", Name: "team", Role: access.Lock})
 	wantText(t, body, "Grants are paused in cell spare for another", "2026-01-02 12:01:35")
 	wantNoText(t, body, "failed over", "epoch open", "/ui/service")

@@ -84,6 +84,17 @@ func TestFreeLockSaysWhyItCannotBeAcquired(t *testing.T) {
 	}
 }
 
+func TestListSaysThatAFreeLockIsBlockedBelow(t *testing.T) {
+	t.Parallel()
+	inTree(t, func(fx treeFixture) {
+		fx.hold("h", "repo:src:a", lock.Shared)
+		wantText(fx.T, fx.page("/ui/"), "<small>in the mode shared only: blocked below</small>")
+		fx.hold("h", "repo:doc", lock.Exclusive)
+		wantText(fx.T, fx.page("/ui/?q=repo"), "<small>blocked below</small>")
+		wantNoText(fx.T, fx.page("/ui/?state=held"), "blocked below")
+	})
+}
+
 // TestLeasesAboveAndBelowCanBeRevoked together, by a reader who may revoke.
 func TestLeasesAboveAndBelowCanBeRevoked(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -57,9 +58,7 @@ func sixteenRows(t *testing.T, browser context.Context) {
 		}
 	}
 	oneLineOfHead()
-	fx.Feed.Hold()
-	b.visit("/ui/", 1280, 800)
-	b.wait("document.getElementById('live').textContent === 'connecting…'")
+	b.connecting(fx, "/ui/", 1280, 800)
 	oneLineOfHead()
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#zone")))
 	oneLineOfHead()
@@ -71,9 +70,7 @@ func firstLockOnAPhone(t *testing.T, browser context.Context) {
 	b.visit("/ui/", 390, 844)
 	b.waitLive()
 	b.wantFirstLockAbove(300)
-	fx.Feed.Hold()
-	b.visit("/ui/", 390, 844)
-	b.wait("document.getElementById('live').textContent === 'connecting…'")
+	b.connecting(fx, "/ui/", 390, 844)
 	b.wantFirstLockAbove(300)
 	if value[bool](b, "document.getElementById('prefix').checkVisibility()") {
 		t.Error("the filters are not folded")
@@ -84,6 +81,18 @@ func firstLockOnAPhone(t *testing.T, browser context.Context) {
 	b.wait("document.getElementById('prefix').checkVisibility()")
 	b.press(" ")
 	b.wait("!document.getElementById('prefix').checkVisibility()")
+}
+
+// connecting opens the page without a stream. Its clock stands still, so that it does not lose patience.
+func (b *tab) connecting(fx *webtest.Service, path string, width, height int64) {
+	b.Helper()
+	fx.Feed.Hold()
+	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "performance.now = () => 1000;"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.visit(path, width, height)
+	b.wait("document.getElementById('live').textContent === 'connecting…'")
 }
 
 // wantFirstLockAbove fails if the first lock of the list begins lower than this.

@@ -24,7 +24,7 @@ func unreachableIsSaid(t *testing.T, browser context.Context) {
 	fx.BreakDown(&lock.Error{Code: lock.ErrUnavailable, Detail: "The database is away."})
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.wait("document.getElementById('trouble').firstElementChild.innerText === 'Not refreshed. The database is away.'")
-	b.wait("document.getElementById('live').textContent === 'not refreshed; showing data as of 12:00:00'")
+	b.wait("document.getElementById('live').textContent === 'not refreshed' && document.querySelector('#as-of time').textContent === '12:00:00'")
 	fx.BreakDown(nil)
 	b.do(b.ctx, chromedp.Click(chromedp.CSS("#refresh")))
 	b.waitLive()

@@ -70,7 +70,7 @@ func followFailOver(t *testing.T, browser context.Context) {
 	}
 
 	b.visit("/ui/", 390, 800)
-	b.wait("document.querySelector('#pauses:empty') !== null && document.getElementById('live').textContent === 'not connected; showing data as of 12:00:00'")
+	b.wait("document.querySelector('#pauses:empty') !== null && document.getElementById('live').textContent === 'not connected' && document.querySelector('#as-of time').textContent === '12:00:00'")
 	is(paused)
 	b.wait("/^Grants are paused for another [1-2] s: the database was failed over/.test(document.querySelector('#pauses')?.innerText)")
 	is(ended)

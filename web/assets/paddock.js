@@ -10,7 +10,7 @@ import { offerZones, showZone } from './zone.js';
 
 const pollWithoutStream = 5000; // ms between refreshes while the stream is down
 const pollWithStream = 4000; // ms while it is up: a renewal is no event, and an outage makes a stream silent
-const patience = 2000; // ms from when a refresh is due until the page says that no answer has come
+const patience = 2000; // ms from when an answer is due until the page says that none has come
 
 const byId = (id) => document.getElementById(id);
 const live = byId('live');
@@ -21,6 +21,7 @@ let streamState = 'off';
 let synced = Infinity; // when the stream was last in sync
 let fresh = -Infinity; // when the shown page was requested
 let watched = 0; // when the page began to refresh itself, or went on
+let changed = 0; // when the state of the stream last changed, or it came in sync
 let problem = ''; // of the last refresh
 const still = 'still' in live.parentElement.dataset; // the page will never show anything else
 
@@ -52,11 +53,12 @@ const stream = still || !live.dataset.stream ? undefined : follow({
     page.soon();
   },
   sync() {
-    synced = performance.now();
+    synced = changed = performance.now();
     page.soon();
   },
   changed(state) {
     streamState = state;
+    changed = performance.now();
     if (state !== 'open') synced = Infinity;
     report();
     page.rest();
@@ -70,22 +72,15 @@ function liveState() {
   if (late()) return ['lost', 'no answer'];
   if (!stream) return problem ? ['lost', 'not refreshed'] : ['polled', 'every 5 s'];
   if (problem || streamState === 'lost') return ['lost', streamState === 'lost' ? 'not connected' : 'not refreshed'];
-  return fresh >= synced ? ['live', 'live'] : ['connecting', 'connecting…'];
+  if (fresh >= synced) return ['live', 'live'];
+  if (performance.now() - changed < patience) return ['connecting', 'connecting…'];
+  return ['lost', streamState === 'open' ? 'no answer' : 'not connected'];
 }
 
-// asOf returns the time of day of the data, or '' if the page has none.
-function asOf() {
-  return byId('as-of').querySelector('time')?.textContent ?? '';
-}
-
-// report shows the state of live updates. Screen readers announce the state, but not each change of the time.
-const since = document.createElement('span');
-since.ariaLive = 'off';
+// report shows the state of live updates. Screen readers announce it.
 function report() {
   const [word, words] = liveState();
-  const old = ['lost', 'paused'].includes(word) ? asOf() : '';
-  write(since, old && `; showing data as of ${old}`);
-  if (live.firstChild?.nodeValue !== words) live.replaceChildren(words, since);
+  write(live, words);
   live.dataset.state = word;
   const why = problem || (late() ? 'No answer has come yet.' : '');
   write(trouble.firstElementChild, why && `Not refreshed. ${why}`);

@@ -21,7 +21,8 @@ const (
 func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupine.CheckResult,
 	timeout time.Duration) {
 	p, culprit := p.untilUnordered(t.last)
-	calls, events := t.evidence(culprit)
+	less := t.dropPrefix(p)
+	calls, events := t.evidence(culprit, less)
 	if found == porcupine.Unknown && p.check(counterexampleTimeout) != porcupine.Illegal {
 		c.violated(t, fmt.Sprintf("The search for an order did not finish within %v, with %d operations. "+
 			"The first operation without an order is %s.",
@@ -30,13 +31,24 @@ func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupi
 	}
 	c.violated(t, fmt.Sprintf("The operations are not linearizable: %s has no place in any order.", culprit), calls,
 		events...)
-	c.counterexamples = append(c.counterexamples, t.dropPrefix(p))
+	c.counterexamples = append(c.counterexamples, less)
 }
 
-// evidence returns the call of an operation, and the events of its lease.
-func (t *lockHistory) evidence(o *operation) (calls []*Call, events []*lock.Event) {
+// shownOperations is how many operations are shown before one of the service that has no place: any of them may be the
+// one that is wrong.
+const shownOperations = 20
+
+// evidence returns the call of an operation, and the events of its lease. If the operation is the service's, it returns
+// the calls and events of the last ones of p.
+func (t *lockHistory) evidence(o *operation, p linearizability) (calls []*Call, events []*lock.Event) {
 	if o == nil || o.call == nil {
-		return nil, nil
+		for _, o := range p.ops[max(0, len(p.ops)-shownOperations):] {
+			if i, found := t.event(o.revision); found {
+				events = append(events, &t.events[i])
+			}
+			calls = append(calls, o.call)
+		}
+		return calls, events
 	}
 	if r := t.groupOf(o.call); r != nil {
 		for _, l := range r.leases {

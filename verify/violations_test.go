@@ -79,7 +79,7 @@ const (
 )
 
 // maxShownCalls is the most calls that a violation may show.
-const maxShownCalls = 6
+const maxShownCalls = 20
 
 // expectFound checks that the check finds the violation, and that none is shown with many calls.
 func expectFound(t *testing.T, base verify.History, c mutation) {

@@ -20,7 +20,7 @@ const (
 // reportUnordered records that no order was found, with the first operation that has none.
 func (t *lockHistory) reportUnordered(c *Check, p linearizability, found porcupine.CheckResult,
 	timeout time.Duration) {
-	p, culprit := p.untilUnordered(t.last)
+	p, culprit := p.untilUnordered(t.last, found)
 	less := t.dropPrefix(p)
 	calls, events := t.evidence(culprit, less)
 	if found == porcupine.Unknown && p.check(counterexampleTimeout) != porcupine.Illegal {
@@ -62,8 +62,8 @@ func (t *lockHistory) evidence(o *operation, p linearizability) (calls []*Call, 
 }
 
 // untilUnordered returns what was known when the first operation returned that has no place in any order, and that
-// operation; nil if there is none.
-func (p linearizability) untilUnordered(last time.Duration) (linearizability, *operation) {
+// operation; nil if there is none. A search that does not finish tells nothing, unless that is what was found.
+func (p linearizability) untilUnordered(last time.Duration, found porcupine.CheckResult) (linearizability, *operation) {
 	var ends []time.Duration
 	for _, o := range p.ops {
 		if o.to <= last {
@@ -73,7 +73,8 @@ func (p linearizability) untilUnordered(last time.Duration) (linearizability, *o
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
 	first := sort.Search(len(ends), func(i int) bool {
-		return p.until(ends[i], last+1).check(counterexampleTimeout) != porcupine.Ok
+		known := p.until(ends[i], last+1).check(counterexampleTimeout)
+		return known == porcupine.Illegal || known == found
 	})
 	if first == len(ends) {
 		return p, nil

@@ -195,8 +195,14 @@ func (p *program) serve(ctx context.Context, db database, s settings, listener n
 		MaxStreams: auth.MaxStreams, StreamsPerKey: auth.StreamsPerKey, CORSOrigins: s.CORSOrigin,
 		Metrics: metered.Handler(), Observer: metered, Traces: traces,
 	})
-	p.log.Info("listening", "address", addressOf(listener.Addr()), "schema", db.Schema, "version", built.Version,
-		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "", "replica", served.replica)
+	record := []any{
+		"address", addressOf(listener.Addr()), "schema", db.Schema, "version", built.Version,
+		"keys", auth.keys != nil, "tls", auth.certificates != nil, "mutual_tls", auth.TLSClientCA != "",
+	}
+	if served.replica != "" { // each of several cells has its own, and a record when it is open
+		record = append(record, "replica", served.replica)
+	}
+	p.log.Info("listening", record...)
 	scraped.serve(metered.Handler(), p.log)
 	if err = service.Serve(serving, listener); ctx.Err() == nil {
 		err = errors.Join(context.Cause(serving), err)

@@ -85,8 +85,10 @@ func (b *block) since(m paddock.Mark) block {
 		part.after, part.gap, part.unreadable = m, false, nil
 	}
 	part.upTo = b.upTo.Join(m)
-	left := b.events
-	begin := 0
+	left, begin := b.events, 0
+	if n := sort.Search(len(left), func(i int) bool { return !m.Covers(left[i].upTo) }); n > 0 {
+		begin, left = left[n-1].end, left[n:]
+	}
 	for len(left) > 0 && left[0].in(m) {
 		begin, left = left[0].end, left[1:]
 	}

@@ -106,7 +106,7 @@
 // # Live updates
 //
 // All pages but those of the rules and the forms are live. The script subscribes to /v1/events/stream of the same origin, which the server that mounts this package must serve.
-// On an event, sync, gap or unreadable it fetches the page again, at most twice a second and one request at a time, and
+// On an event, sync, gap or unreadable it fetches the page again, at most once a second and one request at a time, and
 // changes only what differs: focus, selection, open details and typed text stay. The page shows its state:
 //
 //	live            everything that the stream has sent is shown
@@ -126,8 +126,8 @@
 // seconds old at most. A hidden page closes its connection, because browsers open at most six HTTP/1.1 connections to a
 // server.
 //
-// Viewers of one URL with one key share its renderings, two a second at most. A request gets one that has begun after it,
-// so the page is never older than without that.
+// Viewers of one URL with one key share its renderings, one a second at most, or two at once after a rest. A request gets
+// one that has begun after it, so the page is never older than without that.
 //
 // # Untrusted text
 //

@@ -10,18 +10,21 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
-	// renderInterval is the least time from one rendering of a page to the next.
-	renderInterval = 500 * time.Millisecond
+	// renderRate is how many renderings of a page a second there are at most, and renderBurst how many at once after a rest:
+	// a page fetches itself again when its stream is in sync, just after the browser has loaded it.
+	renderRate, renderBurst = 1, 2
 	// renderTimeout bounds a rendering, which may outlive the request that it was begun for.
 	renderTimeout = 10 * time.Second
 )
 
 // together returns the answer of a page that many viewers look at: requests of one URL with one key that come at about
 // the same time get one rendering, which begins after all of them have come. So each has what had happened before it,
-// and a page that changes all the time costs no more than two renderings a second, however many look at it.
+// and a page that changes all the time costs no more than one rendering a second, however many look at it.
 func together(answer func(*ui, http.ResponseWriter, *http.Request)) func(*ui, http.ResponseWriter, *http.Request) {
 	return func(u *ui, w http.ResponseWriter, r *http.Request) {
 		page := u.renderings.next(viewerOf(r), func() rendered { return u.render(answer, r) })
@@ -83,9 +86,9 @@ type renderings struct {
 
 // A renderedPage is a page of a viewer. Its renderings follow each other.
 type renderedPage struct {
-	began time.Time     // when the last rendering began; zero: none has
-	done  chan struct{} // closed once that has its page
-	next  *rendering    // the one that has not begun; nil: none is asked for
+	pace *rate.Limiter
+	done chan struct{} // closed once the last rendering that has begun has its page; nil: none has begun
+	next *rendering    // the one that has not begun; nil: none is asked for
 }
 
 // A rendering has a page once done is closed.
@@ -101,10 +104,10 @@ func (s *renderings) next(viewer string, render func() rendered) rendered {
 	p := s.pages[viewer]
 	if p == nil {
 		s.forget()
-		p = &renderedPage{}
+		p = &renderedPage{pace: rate.NewLimiter(renderRate, renderBurst)}
 		s.pages[viewer] = p
 	}
-	n, began, done := p.next, p.began, p.done
+	n, done := p.next, p.done
 	if n != nil {
 		s.mu.Unlock()
 		<-n.done
@@ -115,10 +118,10 @@ func (s *renderings) next(viewer string, render func() rendered) rendered {
 	s.mu.Unlock()
 	if done != nil {
 		<-done
-		time.Sleep(time.Until(began.Add(renderInterval)))
 	}
+	time.Sleep(p.pace.Reserve().Delay())
 	s.mu.Lock()
-	p.began, p.done, p.next = time.Now(), n.done, nil
+	p.done, p.next = n.done, nil
 	s.mu.Unlock()
 	n.page = render()
 	close(n.done)
@@ -130,7 +133,15 @@ func (s *renderings) forget() {
 	if s.pages == nil {
 		s.pages = map[string]*renderedPage{}
 	}
-	maps.DeleteFunc(s.pages, func(_ string, p *renderedPage) bool {
-		return p.next == nil && time.Since(p.began) > renderTimeout
-	})
+	maps.DeleteFunc(s.pages, func(_ string, p *renderedPage) bool { return p.rests() })
+}
+
+// rests reports whether a new page would be no different.
+func (p *renderedPage) rests() bool {
+	select {
+	case <-p.done:
+		return p.next == nil && p.pace.Tokens() >= renderBurst
+	default:
+		return false
+	}
 }

@@ -15,22 +15,21 @@ import (
 	"github.com/paddock-lock/paddock/web"
 )
 
-// TestViewersShareRenderings: ten viewers who fetch the page twice a second cost as much as two renderings a second, and
-// each sees what has happened before its request.
+// TestViewersShareRenderings: ten viewers who fetch the page once a second cost as much as one rendering a second, and each
+// sees what has happened before its request.
 func TestViewersShareRenderings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fx := webtest.NewService()
-		page, granted := web.New(web.Options{Locks: fx}), 0
-		const seconds, viewers = 10, 10
+		page := web.New(web.Options{Locks: fx})
+		const seconds, viewers = 20, 10
 		var viewing sync.WaitGroup
 		began := time.Now()
-		for round := range 2 * seconds {
+		for round := range seconds {
 			fx.Grant(lock.Acquire{Locks: lock.One(names[round]), Holder: "h", TTL: time.Hour}, 0)
-			granted++
 			for i := range viewers {
 				viewing.Go(func() {
-					time.Sleep(time.Duration(i) * 50 * time.Millisecond)
+					time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 					w := httptest.NewRecorder()
 					page.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ui/", nil))
 					if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "/ui/locks/"+names[round]) {
@@ -38,11 +37,25 @@ func TestViewersShareRenderings(t *testing.T) {
 					}
 				})
 			}
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(time.Second)
 		}
 		viewing.Wait()
-		if n, most := fx.Lookups(), 1+int(time.Since(began)/(500*time.Millisecond)); n > most {
-			t.Errorf("%d renderings for %d requests, want %d at most", n, 2*seconds*viewers, most)
+		if n, most := fx.Lookups(), 2+int(time.Since(began)/time.Second); n > most {
+			t.Errorf("%d renderings for %d requests, want %d at most", n, seconds*viewers, most)
+		}
+	})
+}
+
+// TestAPageIsRenderedTwiceAtOnce: for the browser, and for the script when the stream is in sync.
+func TestAPageIsRenderedTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		page, began := web.New(web.Options{Locks: webtest.NewService()}), time.Now()
+		for i, want := range []time.Duration{0, 0, time.Second, 2 * time.Second} {
+			ask(t, page, httptest.NewRequest(http.MethodGet, "/ui/", nil))
+			if passed := time.Since(began); passed != want {
+				t.Errorf("rendering %d comes after %v, want %v", i, passed, want)
+			}
 		}
 	})
 }

@@ -4,7 +4,7 @@ import { begin } from './countdown.js';
 import { steadily } from './hold.js';
 import { morph } from './morph.js';
 
-const minInterval = 500; // ms from one request to the next
+const minInterval = 1000; // ms from one request to the next
 const timeout = 10000; // ms
 
 // A Refusal is the service's error message.
@@ -38,7 +38,7 @@ function show({ page, came }) {
   (like || list).focus({ preventScroll: true });
 }
 
-// refresher returns functions that refresh the page. There is one request at a time, and at least half a second between
+// refresher returns functions that refresh the page. There is one request at a time, and at least a second between
 // them, or more if the service is slow.
 //   period()               the greatest age of a page, in ms; Infinity for no limit
 //   done(problem, began)   is called after each refresh, with when it began; problem is '' on success

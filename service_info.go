@@ -27,7 +27,9 @@ type DatabaseInfo struct {
 	AsOf    time.Time     // zero: this replica has never read it, and knows nothing else of it
 	Age     time.Duration // since AsOf
 
-	Epoch    EpochInfo
+	Epoch EpochInfo
+	// Earlier are the epochs before Epoch, the newest first, at most nine.
+	Earlier  []EarlierEpoch
 	Replicas []ReplicaInfo // those of the last hour, by their start
 	Server   ServerInfo
 	Standbys []StandbyInfo
@@ -50,6 +52,28 @@ type EpochInfo struct {
 	Quorum   bool   // nothing is decided without a standby
 	// GrantsPausedUntil is until when nothing is granted; zero: grants were not paused. It may be in the past.
 	GrantsPausedUntil time.Time
+}
+
+// An EarlierEpoch is an epoch, without what is of interest of the newest one only.
+type EarlierEpoch struct {
+	Number  int64
+	BeganAt time.Time
+	Reason  string // why it began
+}
+
+// EpochsBegun returns the known epochs that began after the instant, but not after until, the newest first. A service with
+// several databases returns none: the ids of events do not tell in which of them an epoch began.
+func (s ServiceInfo) EpochsBegun(after, until time.Time) (begun []EarlierEpoch) {
+	if len(s.Databases) != 1 || s.Databases[0].Cell != "" {
+		return nil
+	}
+	d := s.Databases[0]
+	for _, e := range append([]EarlierEpoch{{Number: d.Epoch.Number, BeganAt: d.Epoch.BeganAt, Reason: d.Epoch.Reason}}, d.Earlier...) {
+		if e.BeganAt.After(after) && !e.BeganAt.After(until) {
+			begun = append(begun, e)
+		}
+	}
+	return begun
 }
 
 // A ReplicaInfo is a process of the service, as its last heartbeat has described it. With several databases a process

@@ -967,6 +967,9 @@ type DatabaseInfo struct {
 	// Cell The name of the cell. Absent in a service with one database.
 	Cell *string `json:"cell,omitempty"`
 
+	// EarlierEpochs The epochs before that one, the newest first, at most nine.
+	EarlierEpochs []EarlierEpoch `json:"earlier_epochs"`
+
 	// Epoch The part of the history of the locks since a fail-over, a restore or the installation.
 	Epoch *EpochInfo `json:"epoch,omitempty"`
 
@@ -1006,6 +1009,16 @@ type DeadlockStep struct {
 
 	// WaitsFor The holder of the lease or of the waiting call in the way.
 	WaitsFor string `json:"waits_for"`
+}
+
+// EarlierEpoch An epoch before the newest one. Between the last event before it and the first one of it, the ids of the events of
+// a database grow by 2³⁸ at least.
+type EarlierEpoch struct {
+	BeganAt time.Time `json:"began_at"`
+	Number  int64     `json:"number"`
+
+	// Reason Why it began.
+	Reason string `json:"reason"`
 }
 
 // EpochInfo The part of the history of the locks since a fail-over, a restore or the installation.

@@ -123,6 +123,9 @@ const (
 	TokenJump Token = 1 << 34
 )
 
+// BeginsEpoch reports whether an epoch began between before and e, which the same database has made.
+func (e Event) BeginsEpoch(before Event) bool { return e.ID-before.ID >= EventJump }
+
 // SetTokens replaces the provisional tokens of the event by known ones, see [Token.Known].
 func (e *Event) SetTokens(first Token) {
 	e.Token, e.Newest = e.Token.Known(first), e.Newest.Known(first)

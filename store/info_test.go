@@ -90,6 +90,9 @@ func TestInfoOfAPauseOfGrants(t *testing.T) {
 	if e := info.Epoch; !strings.Contains(e.Reason, "the volume was restored") || !e.GrantsPausedUntil.After(info.AsOf) {
 		t.Errorf("the epoch is %+v", e)
 	}
+	if e := info.Earlier; len(e) != 1 || e[0].Number != 1 || e[0].Reason != "installed" || !e[0].BeganAt.Before(info.Epoch.BeganAt) {
+		t.Errorf("the earlier epochs are %+v", e)
+	}
 }
 
 // TestInfoWithoutRightsSaysWhatIsHidden, and what to do.

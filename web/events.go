@@ -175,11 +175,26 @@ func (u *ui) events(w http.ResponseWriter, r *http.Request) {
 func (u *ui) readEvents(r *http.Request, p *eventsPage, q paddock.EventQuery) error {
 	p.JSON = address("/v1/events", jsonQuery(q))
 	page, err := u.locks.Events(r.Context(), q)
-	for _, e := range page.Items {
-		p.Events = append(p.Events, eventAnywhere(e))
+	for i, e := range page.Items {
+		one := eventAnywhere(e)
+		if i > 0 && u.cells == nil && page.Items[i-1].BeginsEpoch(e) {
+			one.Epochs = u.epochsBetween(r, e, page.Items[i-1])
+		}
+		p.Events = append(p.Events, one)
 	}
 	p.Unreadable, p.Gap, p.SearchedTo, p.Pages = page.Unreadable, page.Gap, page.SearchedTo, p.pages(page.Next)
 	return err
+}
+
+// epochsBetween returns the epochs that began between two events, as far as the reader may see how the service is.
+func (u *ui) epochsBetween(r *http.Request, before, after lock.Event) (begun []paddock.EarlierEpoch) {
+	if readerOf(r).MaySeeService() {
+		begun = u.info(r.Context()).EpochsBegun(before.At, after.At)
+	}
+	if len(begun) == 0 {
+		begun = make([]paddock.EarlierEpoch, 1)
+	}
+	return begun
 }
 
 // eventAnywhere returns the event with its lock, or with the list of the locks of its prefix.

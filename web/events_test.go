@@ -1,17 +1,22 @@
 package web_test
 
 import (
+	"context"
 	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paddock-lock/paddock"
 	"github.com/paddock-lock/paddock/access"
+	"github.com/paddock-lock/paddock/internal/testkit/memlock"
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/web"
 )
 
 // newLossesFixture returns a fixture with a loss of each kind, at noon and an hour before.
@@ -226,4 +231,46 @@ func TestHolderPageSaysWhereItIsCut(t *testing.T) {
 func readHolder(t *testing.T, fx *webtest.Service, holder string) (*http.Response, string) {
 	t.Helper()
 	return get(t, fx, "/ui/holder?holder="+url.QueryEscape(holder))
+}
+
+// TestEventsShowWhereAnEpochBegan, with its reason for those who may see how the service is.
+func TestEventsShowWhereAnEpochBegan(t *testing.T) {
+	t.Parallel()
+	memory := memlock.New()
+	locks := memory.Replica(1)
+	grant := func(name string) time.Time {
+		t.Helper()
+		g, err := locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One(name), Holder: "h", TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.AcquiredAt
+	}
+	began := grant("before").Add(time.Nanosecond)
+	info := func(context.Context) paddock.ServiceInfo {
+		return paddock.ServiceInfo{Databases: []paddock.DatabaseInfo{{
+			Epoch:   paddock.EpochInfo{Number: 9, BeganAt: began.Add(time.Hour), Reason: "later"},
+			Earlier: []paddock.EarlierEpoch{{Number: 8, BeganAt: began, Reason: webtest.Hostile}, {Number: 7, BeganAt: began.Add(-time.Hour), Reason: "earlier"}},
+		}}}
+	}
+	page := func(role access.Role, cells func(context.Context) []paddock.Cell) string {
+		t.Helper()
+		h := web.New(web.Options{Locks: locks, Info: info, Cells: cells})
+		r := httptest.NewRequest(http.MethodGet, "/ui/events", nil)
+		_, body := ask(t, h, r.WithContext(access.WithKey(r.Context(), access.Key{ID: "k", Name: "n", Role: role})))
+		return body
+	}
+	wantNoText(t, page(access.Admin, nil), "poch")
+	memory.BeginEpoch()
+	grant("after")
+	body := page(access.Admin, nil)
+	wantText(t, body, "<strong>Epoch 8 began</strong> at", "<bdi>"+html.EscapeString(webtest.Hostile)+"</bdi>")
+	wantNoText(t, body, "Epoch 7", "Epoch 9")
+	if order := []int{strings.Index(body, "/ui/locks/after"), strings.Index(body, "Epoch 8"), strings.Index(body, "/ui/locks/before")}; !slices.IsSorted(order) {
+		t.Errorf("the epoch is not between the events: %v", order)
+	}
+	body = page(access.Read, nil)
+	wantText(t, body, "<strong>A new epoch began:</strong> the database was failed over")
+	wantNoText(t, body, "Epoch 8")
+	wantNoText(t, page(access.Admin, func(context.Context) []paddock.Cell { return nil }), "poch")
 }

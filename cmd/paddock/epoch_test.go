@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,8 @@ func TestCommandsNeedTheSchema(t *testing.T) {
 	}
 }
 
-// TestTheAdminPageShowsThePauseOfAnEpoch on a page of a replica that runs, until an operator ends it.
+// TestTheAdminPageShowsThePauseOfAnEpoch on a page of a replica that runs, until an operator ends it. The events show
+// where the epoch began.
 func TestTheAdminPageShowsThePauseOfAnEpoch(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -72,7 +74,7 @@ func TestTheAdminPageShowsThePauseOfAnEpoch(t *testing.T) {
 	shows := func(want bool, text string) {
 		t.Helper()
 		await.Until(t, fmt.Sprintf("%q is shown: %t", text, want), func() bool {
-			r, err := http.Get(base + "/ui/locks/free")
+			r, err := http.Get(base + "/ui/events")
 			mustBeNil(t, err)
 			defer func() { mustBeNil(t, r.Body.Close()) }()
 			body, err := io.ReadAll(r.Body)
@@ -89,4 +91,11 @@ func TestTheAdminPageShowsThePauseOfAnEpoch(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	shows(false, "Grants are paused")
+	_, err = hold.Acquire(t.Context(), lock.Acquire{Locks: lock.One("b"), LeaseID: lock.LeaseID{2}, Holder: "h", TTL: time.Hour})
+	mustBeNil(t, err)
+	shows(true, "<strong>Epoch 2 began</strong>")
+	code, stdout, stderr := call(t, map[string]string{"PADDOCK_URL": base}, "events")
+	if want := regexp.MustCompile(`(?s)granted +a .*new epoch .*epoch 2 began: a drill.*granted +b `); code != exitOK || !want.MatchString(stdout) {
+		t.Errorf("exit code %d, %s, the events are:\n%s", code, stderr, stdout)
+	}
 }

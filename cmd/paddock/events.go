@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/paddock-lock/paddock"
+	"github.com/paddock-lock/paddock/client"
 	"github.com/paddock-lock/paddock/internal/wire"
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -62,7 +64,28 @@ func (c *eventsCommand) Run(ctx context.Context, p *program) error {
 	if events.gap {
 		p.log.Warn("older events are no longer kept")
 	}
-	return p.print(c.Output, showEvents(events.all))
+	return p.print(c.Output, showEvents(events.all, epochsAmong(ctx, locks, events.all)))
+}
+
+// epochsAmong returns the epochs that began between the events, which are the oldest first, the newest first: those
+// before the event with the id. They are known to a key for how the service is only.
+func epochsAmong(ctx context.Context, locks *client.Client, events []lock.Event) map[int64][]paddock.EarlierEpoch {
+	begun := map[int64][]paddock.EarlierEpoch{}
+	var info paddock.ServiceInfo
+	for i := 1; i < len(events); i++ {
+		before, e := events[i-1], events[i]
+		if !e.BeginsEpoch(before) {
+			continue
+		}
+		if info.Databases == nil {
+			var err error
+			if info, err = locks.ServiceInfo(ctx); err != nil {
+				return nil
+			}
+		}
+		begun[e.ID] = info.EpochsBegun(before.At, e.At)
+	}
+	return begun
 }
 
 // follow prints the events of the query, and then the later ones until ctx ends.
@@ -114,12 +137,15 @@ func compareCursors(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
-// showEvents returns the output for events, one per row.
-func showEvents(events []lock.Event) output {
+// showEvents returns the output for events, one per row, and in a table for the epochs that began before those with the ids.
+func showEvents(events []lock.Event, begun map[int64][]paddock.EarlierEpoch) output {
 	names := namesIn(events, func(e lock.Event) string { return e.Name })
 	return output{wire: wire.MapSlice(events, wire.EventOf), names: names, empty: "No events found.", table: func(s *table) {
 		s.head("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "BY", "REASON")
 		for _, e := range events {
+			for _, epoch := range slices.Backward(begun[e.ID]) {
+				s.row(local(epoch.BeganAt), none, "new epoch", none, none, none, none, fmt.Sprintf("epoch %d began: %s", epoch.Number, epoch.Reason))
+			}
 			s.row(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token), cmp.Or(e.Holder, none),
 				cmp.Or(e.Caller.Name, none), cmp.Or(e.Explanation(), none))
 		}

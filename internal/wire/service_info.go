@@ -26,7 +26,7 @@ func toSetting(s api.Setting) paddock.Setting {
 func databaseInfoOf(d paddock.DatabaseInfo) api.DatabaseInfo {
 	m := api.DatabaseInfo{
 		Cell: UnlessZero(d.Cell), Problem: UnlessZero(d.Problem), AsOf: instantOf(d.AsOf), AgeMs: nonNegativeMs(d.Age),
-		Replicas: MapSlice(d.Replicas, replicaInfoOf), Standbys: MapSlice(d.Standbys, standbyInfoOf), Tables: MapSlice(d.Tables, tableInfoOf),
+		EarlierEpochs: MapSlice(d.Earlier, earlierEpochOf), Replicas: MapSlice(d.Replicas, replicaInfoOf), Standbys: MapSlice(d.Standbys, standbyInfoOf), Tables: MapSlice(d.Tables, tableInfoOf),
 		OldestEventAt: instantOf(d.OldestEvent), EventRetentionMs: nonNegativeMs(d.EventRetention), Hidden: append([]string{}, d.Hidden...),
 	}
 	if e := d.Epoch; e.Number != 0 {
@@ -47,7 +47,7 @@ func databaseInfoOf(d paddock.DatabaseInfo) api.DatabaseInfo {
 func toDatabaseInfo(m api.DatabaseInfo) paddock.DatabaseInfo {
 	d := paddock.DatabaseInfo{
 		Cell: ValueOf(m.Cell), Problem: ValueOf(m.Problem), AsOf: ValueOf(m.AsOf), Age: nonNegative(m.AgeMs),
-		Replicas: MapSlice(m.Replicas, toReplicaInfo), Standbys: MapSlice(m.Standbys, toStandbyInfo), Tables: MapSlice(m.Tables, toTableInfo),
+		Earlier: MapSlice(m.EarlierEpochs, toEarlierEpoch), Replicas: MapSlice(m.Replicas, toReplicaInfo), Standbys: MapSlice(m.Standbys, toStandbyInfo), Tables: MapSlice(m.Tables, toTableInfo),
 		OldestEvent: ValueOf(m.OldestEventAt), EventRetention: nonNegative(m.EventRetentionMs), Hidden: m.Hidden,
 	}
 	if e := m.Epoch; e != nil {
@@ -62,6 +62,14 @@ func toDatabaseInfo(m api.DatabaseInfo) paddock.DatabaseInfo {
 		}
 	}
 	return d
+}
+
+func earlierEpochOf(e paddock.EarlierEpoch) api.EarlierEpoch {
+	return api.EarlierEpoch{Number: e.Number, BeganAt: e.BeganAt.UTC(), Reason: e.Reason}
+}
+
+func toEarlierEpoch(m api.EarlierEpoch) paddock.EarlierEpoch {
+	return paddock.EarlierEpoch{Number: m.Number, BeganAt: m.BeganAt, Reason: m.Reason}
 }
 
 func replicaInfoOf(r paddock.ReplicaInfo) api.ReplicaInfo {

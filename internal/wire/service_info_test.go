@@ -22,6 +22,7 @@ func TestServiceInfoCrossesTheWire(t *testing.T) {
 				Number: 3, BeganAt: at.Add(-time.Hour), Reason: "failed over", Timeline: "00000002", Quorum: true,
 				GrantsPausedUntil: at.Add(time.Minute),
 			},
+			Earlier: []paddock.EarlierEpoch{{Number: 2, BeganAt: at.Add(-24 * time.Hour), Reason: "restored"}},
 			Replicas: []paddock.ReplicaInfo{{
 				ID: "0000000000000007", Self: true, Host: "h", Version: "1.2.3", StartedAt: at, BeatAt: at, Alive: true,
 				Connections: 1, Waiters: 2, Streams: 3,
@@ -33,7 +34,7 @@ func TestServiceInfoCrossesTheWire(t *testing.T) {
 			Tables:      []paddock.TableInfo{{Name: "records", Bytes: 8192}},
 			OldestEvent: at.Add(-24 * time.Hour), EventRetention: 7 * 24 * time.Hour, Hidden: []string{"Something."},
 		}, {
-			Problem: "It was never read.", Replicas: []paddock.ReplicaInfo{}, Standbys: []paddock.StandbyInfo{}, Tables: []paddock.TableInfo{}, Hidden: []string{},
+			Problem: "It was never read.", Earlier: []paddock.EarlierEpoch{}, Replicas: []paddock.ReplicaInfo{}, Standbys: []paddock.StandbyInfo{}, Tables: []paddock.TableInfo{}, Hidden: []string{},
 		}},
 	}
 	text, err := Encode(ServiceInfoOf(want))

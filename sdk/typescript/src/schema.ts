@@ -2261,6 +2261,8 @@ export interface components {
              */
             age_ms: number;
             epoch?: components["schemas"]["EpochInfo"];
+            /** @description The epochs before that one, the newest first, at most nine. */
+            earlier_epochs: components["schemas"]["EarlierEpoch"][];
             /** @description The replicas that sent a heartbeat within the last hour and were not stopped, in the order of their start. */
             replicas: components["schemas"]["ReplicaInfo"][];
             server?: components["schemas"]["ServerInfo"];
@@ -2303,6 +2305,18 @@ export interface components {
              * @description For how much longer nothing is granted. Zero if grants are not paused.
              */
             grants_paused_ms: number;
+        };
+        /**
+         * @description An epoch before the newest one. Between the last event before it and the first one of it, the ids of the events of
+         *     a database grow by 2³⁸ at least.
+         */
+        EarlierEpoch: {
+            /** Format: int64 */
+            number: number;
+            /** Format: date-time */
+            began_at: string;
+            /** @description Why it began. */
+            reason: string;
         };
         /** @description A process of the service, as its last heartbeat has described it. */
         ReplicaInfo: {

@@ -26,6 +26,7 @@ var files embed.FS
 
 var (
 	sqlService  = database.Statement(files, "service")
+	sqlEarlier  = database.Statement(files, "earlier_epochs")
 	sqlReplicas = database.Statement(files, "replicas")
 	sqlServer   = database.Statement(files, "server")
 	sqlStandbys = database.Statement(files, "standbys")
@@ -124,6 +125,9 @@ func (r *Reader) read(ctx context.Context, conn *pgxpool.Conn) (info paddock.Dat
 	if err != nil {
 		return info, err
 	}
+	if info.Earlier, err = r.earlier(ctx, conn); err != nil {
+		return info, err
+	}
 	if info.Replicas, err = r.replicas(ctx, conn); err != nil {
 		return info, err
 	}
@@ -149,6 +153,14 @@ func (r *Reader) read(ctx context.Context, conn *pgxpool.Conn) (info paddock.Dat
 		hide("The sizes of the tables cannot be seen", err)
 	}
 	return info, nil
+}
+
+func (r *Reader) earlier(ctx context.Context, conn *pgxpool.Conn) ([]paddock.EarlierEpoch, error) {
+	rows, err := conn.Query(ctx, sqlEarlier.In(r.db.Schema))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[paddock.EarlierEpoch])
 }
 
 func (r *Reader) replicas(ctx context.Context, conn *pgxpool.Conn) ([]paddock.ReplicaInfo, error) {

@@ -1,6 +1,9 @@
 package paddock
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A ServiceInfo is how the service itself is: its replicas, its databases, and how the replica that answers is
 // configured.
@@ -138,4 +141,14 @@ func (d DatabaseInfo) GrantsPaused() time.Duration {
 		return 0
 	}
 	return max(d.Epoch.GrantsPausedUntil.Sub(d.AsOf)-d.Age, 0)
+}
+
+// SizeText returns a number of bytes in the unit in which it has one to four digits.
+func SizeText(bytes int64) string {
+	for i, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if shifted := bytes >> (10 * i); shifted < 10_000 {
+			return fmt.Sprintf("%d %s", shifted, unit)
+		}
+	}
+	return fmt.Sprintf("%d TiB", bytes>>40)
 }

@@ -113,7 +113,7 @@ func (d databaseView) Size() string {
 	for _, t := range d.Tables {
 		sum += t.Bytes
 	}
-	return sizeOf(sum)
+	return paddock.SizeText(sum)
 }
 
 // A replicaRow is a replica with its ages.
@@ -147,7 +147,7 @@ func (d databaseView) StandbyRows() (rows []standbyRow) {
 	for _, s := range d.Standbys {
 		row := standbyRow{StandbyInfo: s}
 		if s.LagBytes != nil {
-			row.Bytes = sizeOf(*s.LagBytes)
+			row.Bytes = paddock.SizeText(*s.LagBytes)
 		}
 		if s.Lag != nil {
 			row.Time = s.Lag.Round(time.Millisecond).String()
@@ -163,17 +163,7 @@ type tableRow struct{ Name, Size string }
 // TableRows returns the tables.
 func (d databaseView) TableRows() (rows []tableRow) {
 	for _, t := range d.Tables {
-		rows = append(rows, tableRow{t.Name, sizeOf(t.Bytes)})
+		rows = append(rows, tableRow{t.Name, paddock.SizeText(t.Bytes)})
 	}
 	return rows
-}
-
-// sizeOf returns a number of bytes in the unit in which it has one to four digits.
-func sizeOf(bytes int64) string {
-	for i, unit := range []string{"B", "KiB", "MiB", "GiB"} {
-		if shifted := bytes >> (10 * i); shifted < 10_000 {
-			return fmt.Sprintf("%d %s", shifted, unit)
-		}
-	}
-	return fmt.Sprintf("%d TiB", bytes>>40)
 }

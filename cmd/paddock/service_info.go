@@ -94,7 +94,7 @@ func (t *table) database(d paddock.DatabaseInfo) {
 		for _, table := range d.Tables {
 			sum += table.Bytes
 		}
-		t.field("Tables:", fmt.Sprintf("%d kB; the largest is %s, %d kB", sum/1000, d.Tables[0].Name, d.Tables[0].Bytes/1000))
+		t.field("Tables:", fmt.Sprintf("%s; the largest is %s, %s", paddock.SizeText(sum), d.Tables[0].Name, paddock.SizeText(d.Tables[0].Bytes)))
 	}
 	for _, hidden := range d.Hidden {
 		t.field("Hidden:", hidden)
@@ -103,7 +103,7 @@ func (t *table) database(d paddock.DatabaseInfo) {
 	if len(d.Standbys) > 0 {
 		t.head("STANDBY", "ADDRESS", "STATE", "SYNC", "BEHIND", "LAG")
 		for _, s := range d.Standbys {
-			t.row(s.Name, cmp.Or(s.Address, none), s.State, s.Sync, known(s.LagBytes, func(n int64) string { return strconv.FormatInt(n, 10) + " B" }),
+			t.row(s.Name, cmp.Or(s.Address, none), s.State, s.Sync, known(s.LagBytes, paddock.SizeText),
 				known(s.Lag, time.Duration.String))
 		}
 	}

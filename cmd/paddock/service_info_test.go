@@ -38,7 +38,7 @@ func TestServiceShowsReplicasDatabaseAndSettings(t *testing.T) {
 	host = net.JoinHostPort(host, at.Port())
 	for _, want := range []string{
 		`Epoch: +1, since 2.*: installed`, `Grants: +not paused`, `Server: +PostgreSQL \d+\.\d+.*, primary, `, `Commits wait for: +no standby`,
-		`Events: +since 2.*, kept for 3d`, `Tables: +\d+ kB; the largest is \w+, \d+ kB`, `(?m)^REPLICA .*CONNECTIONS  WAITERS  STREAMS$`,
+		`Events: +since 2.*, kept for 3d`, `Tables: +\d+ KiB; the largest is \w+, \d+ KiB`, `(?m)^REPLICA .*CONNECTIONS  WAITERS  STREAMS$`,
 		`(?m)^` + regexp.QuoteMeta(host) + ` +[0-9a-f]{16} +alive +[\d.]+m?s ago +\S+s +` + regexp.QuoteMeta(version().Version),
 		`(?m)^max-ttl +2h +flag$`,
 	} {

@@ -83,14 +83,20 @@ func firstLockOnAPhone(t *testing.T, browser context.Context) {
 	b.wait("!document.getElementById('prefix').checkVisibility()")
 }
 
-// connecting opens the page without a stream. Its clock stands still, so that it does not lose patience.
-func (b *tab) connecting(fx *webtest.Service, path string, width, height int64) {
+// stopClock stops the clock of the pages that are opened later, so that they do not lose patience with a slow machine.
+func (b *tab) stopClock() {
 	b.Helper()
-	fx.Feed.Hold()
 	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "performance.now = () => 1000;"})
 	if err != nil {
 		b.Fatal(err)
 	}
+}
+
+// connecting opens the page without a stream.
+func (b *tab) connecting(fx *webtest.Service, path string, width, height int64) {
+	b.Helper()
+	fx.Feed.Hold()
+	b.stopClock()
 	b.visit(path, width, height)
 	b.wait("document.getElementById('live').textContent === 'connecting…'")
 }
@@ -232,6 +238,7 @@ func selectAllOfAHolder(t *testing.T, browser context.Context) {
 func rowStaysUnderThePointer(t *testing.T, browser context.Context) {
 	fx := newManyFixture()
 	b := open(t, browser, fx)
+	b.stopClock()
 	b.visit("/ui/", 1280, 800)
 	b.waitLive()
 	const row = "document.querySelector('[data-key=\"lock orders:shard-007:compact\"]').getBoundingClientRect().top"

@@ -60,7 +60,7 @@ func TestNothingIsGrantedOutsideOfARuleThatWasAnswered(t *testing.T) {
 	url, rec := pgtest.URL(t), verify.NewRecorder()
 	replicas := []paddock.Service{open(t, url), open(t, url)}
 	rule := func(n int) lock.Rule {
-		return lock.Rule{Scope: "jobs:", MaxTTL: time.Duration(1+n%7) * time.Second, MinGrace: time.Duration(n%3) * 100 * time.Millisecond, Capacity: 1 + n%5}
+		return lock.Rule{Scope: "jobs:", MaxTTL: time.Duration(6+n%7) * time.Second, MinGrace: time.Duration(n%3) * 100 * time.Millisecond, Capacity: 1 + n%5}
 	}
 	operators := []paddock.Service{rec.Client("one", replicas[0]), rec.Client("two", replicas[1])}
 	setRule(t, operators[0], rule(0))

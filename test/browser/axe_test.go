@@ -63,19 +63,21 @@ func axe(t *testing.T) string {
 	}
 }
 
-// wantAccessible runs axe on the page, with the rules of WCAG 2.2 AA, in both color schemes.
+// wantAccessible runs axe on the page, with the rules of WCAG 2.2 AA, on two widths in both color schemes.
 func (b *tab) wantAccessible(script, path string) {
 	b.Helper()
-	for _, scheme := range []string{"light", "dark"} {
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-			b.Fatal(err)
-		}
-		for _, width := range []int64{1280, 390} {
-			b.visit(path, width, 800)
-			b.wait("document.querySelector('main') !== null")
-			b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("window.axe || (() => {"+script+"})()"))
-			b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}).then((r) => {
+	for _, width := range []int64{1280, 390} {
+		b.visit(path, width, 800)
+		b.wait("document.querySelector('main') !== null")
+		b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("(() => {"+script+"})()"))
+		for _, scheme := range []string{"light", "dark"} {
+			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+				b.Fatal(err)
+			}
+			b.wait("matchMedia('(prefers-color-scheme: " + scheme + ")').matches")
+			b.do(b.ctx, chromedp.Evaluate[chromedp.Void](`window.found = null;
+			axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}).then((r) => {
 				window.found = r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.target + ' ' + (n.any[0]?.message ?? '')).slice(0, 3).join('; ')).join('\n') || 'nothing';
 			})`))
 			b.wait("typeof window.found === 'string'")

@@ -3,6 +3,8 @@ package paddock
 import (
 	"fmt"
 	"time"
+
+	"github.com/paddock-lock/paddock/lock"
 )
 
 // A ServiceInfo is how the service itself is: its replicas, its databases, and how the replica that answers is
@@ -64,15 +66,30 @@ type EarlierEpoch struct {
 	Reason  string // why it began
 }
 
-// EpochsBegun returns the known epochs that began after the instant, but not after until, the newest first. A service with
-// several databases returns none: the ids of events do not tell in which of them an epoch began.
-func (s ServiceInfo) EpochsBegun(after, until time.Time) (begun []EarlierEpoch) {
+// EpochsAmong returns the known epochs that began among the events, which are the newest first, like the epochs of each
+// place. At i are those that began after event i, but not after the next newer one, or of the newest event not after
+// until; zero: no bound. At len(events) are those that began after since, but before all events; zero: none. A service
+// with several databases returns none: an event does not tell which of them it is of.
+func (s ServiceInfo) EpochsAmong(events []lock.Event, since, until time.Time) [][]EarlierEpoch {
+	begun := make([][]EarlierEpoch, len(events)+1)
+	for i, e := range events {
+		begun[i] = s.epochsBegun(e.At, until)
+		until = e.At
+	}
+	if !since.IsZero() {
+		begun[len(events)] = s.epochsBegun(since, until)
+	}
+	return begun
+}
+
+// epochsBegun returns the known epochs that began after the instant, but not after until, the newest first.
+func (s ServiceInfo) epochsBegun(after, until time.Time) (begun []EarlierEpoch) {
 	if len(s.Databases) != 1 || s.Databases[0].Cell != "" {
 		return nil
 	}
 	d := s.Databases[0]
 	for _, e := range append([]EarlierEpoch{{Number: d.Epoch.Number, BeganAt: d.Epoch.BeganAt, Reason: d.Epoch.Reason}}, d.Earlier...) {
-		if e.BeganAt.After(after) && !e.BeganAt.After(until) {
+		if e.BeganAt.After(after) && (until.IsZero() || !e.BeganAt.After(until)) {
 			begun = append(begun, e)
 		}
 	}

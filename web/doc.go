@@ -56,7 +56,9 @@
 // The page of the events takes the kinds of the API, and deadlock: calls that left a queue to break a deadlock, with the
 // circle. A page of events reads a bounded part of them, see [paddock.Page]: if it finds too few there, it says how far it
 // has searched, and offers to go on. A time is in UTC: an instant, a time of the last 24 hours, or how long ago it was.
-// Around an instant are five minutes before and after it. The page has a stream unless it is of the past.
+// Around an instant are five minutes before and after it. The page has a stream unless it is of the past. For readers of
+// the page of the service it shows each epoch that began in its part of the range, in its place by time; for others that one
+// began, where the ids of its events jump. With several databases it shows neither.
 //
 // # Holders
 //

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -136,13 +137,16 @@ type eventsPage struct {
 	eventFields
 	From, To   time.Time // of the selected events; zero: no bound
 	Ended      bool      // nothing is added to the page's events any more
-	Events     []event
+	Events     []event   // the last one may be no event, but only Epochs
 	Pages      pages
 	Gap        bool      // older events are no longer kept
 	SearchedTo time.Time // how far the search has come, if it goes on at the next page; otherwise zero
 	Unreadable []paddock.Unreadable
 	JSON       string // the URL of the same in the API
 }
+
+// None reports whether the page shows no event.
+func (p eventsPage) None() bool { return len(p.Events) == 0 || p.Events[0].Kind == 0 }
 
 // All returns the URL of the page with all events.
 func (eventsPage) All() string { return eventsRoot }
@@ -175,26 +179,62 @@ func (u *ui) events(w http.ResponseWriter, r *http.Request) {
 func (u *ui) readEvents(r *http.Request, p *eventsPage, q paddock.EventQuery) error {
 	p.JSON = address("/v1/events", jsonQuery(q))
 	page, err := u.locks.Events(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	epochs, err := u.epochsAmong(r, q, page)
+	if err != nil {
+		return err
+	}
 	for i, e := range page.Items {
 		one := eventAnywhere(e)
-		if i > 0 && u.cells == nil && page.Items[i-1].BeginsEpoch(e) {
-			one.Epochs = u.epochsBetween(r, e, page.Items[i-1])
+		one.Epochs = epochs[i]
+		if i > 0 && u.cells == nil && len(epochs[i]) == 0 && page.Items[i-1].BeginsEpoch(e) {
+			one.Epochs = make([]paddock.EarlierEpoch, 1)
 		}
 		p.Events = append(p.Events, one)
 	}
+	if before := epochs[len(page.Items)]; len(before) > 0 {
+		p.Events = append(p.Events, event{Epochs: before})
+	}
 	p.Unreadable, p.Gap, p.SearchedTo, p.Pages = page.Unreadable, page.Gap, page.SearchedTo, p.pages(page.Next)
-	return err
+	return nil
 }
 
-// epochsBetween returns the epochs that began between two events, as far as the reader may see how the service is.
-func (u *ui) epochsBetween(r *http.Request, before, after lock.Event) (begun []paddock.EarlierEpoch) {
-	if readerOf(r).MaySeeService() {
-		begun = u.info(r.Context()).EpochsBegun(before.At, after.At)
+// epochsAmong returns the epochs that began in the part of the query's range that the page shows, see
+// [paddock.ServiceInfo.EpochsAmong], as far as the reader may see how the service is.
+func (u *ui) epochsAmong(r *http.Request, q paddock.EventQuery, page paddock.Page[lock.Event]) (_ [][]paddock.EarlierEpoch, err error) {
+	if u.cells != nil || !readerOf(r).MaySeeService() {
+		return paddock.ServiceInfo{}.EpochsAmong(page.Items, time.Time{}, time.Time{}), nil
 	}
-	if len(begun) == 0 {
-		begun = make([]paddock.EarlierEpoch, 1)
+	since, until := q.Since, q.Until
+	if q.Cursor != "" {
+		if until, err = u.timeAt(r, q.Cursor); err != nil {
+			return nil, err
+		}
 	}
-	return begun
+	if page.Next != "" { // the next page shows what began before its newest event
+		since = time.Time{}
+	}
+	if !page.SearchedTo.IsZero() {
+		if since, err = u.timeAt(r, page.Next); err != nil {
+			return nil, err
+		}
+	}
+	return u.info(r.Context()).EpochsAmong(page.Items, since, until), nil
+}
+
+// timeAt returns when the event of the cursor happened, or the one before if there is none.
+func (u *ui) timeAt(r *http.Request, cursor string) (time.Time, error) {
+	id, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil {
+		return time.Time{}, lock.Invalid("cursor", "is not that of an event; leave it out to start over")
+	}
+	page, err := u.locks.Events(r.Context(), paddock.EventQuery{Descending: true, Cursor: strconv.FormatInt(id+1, 10), Limit: 1})
+	if err != nil || len(page.Items) == 0 {
+		return time.Time{}, err
+	}
+	return page.Items[0].At, nil
 }
 
 // eventAnywhere returns the event with its lock, or with the list of the locks of its prefix.

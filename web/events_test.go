@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -249,8 +250,8 @@ func TestEventsShowWhereAnEpochBegan(t *testing.T) {
 	began := grant("before").Add(time.Nanosecond)
 	info := func(context.Context) paddock.ServiceInfo {
 		return paddock.ServiceInfo{Databases: []paddock.DatabaseInfo{{
-			Epoch:   paddock.EpochInfo{Number: 9, BeganAt: began.Add(time.Hour), Reason: "later"},
-			Earlier: []paddock.EarlierEpoch{{Number: 8, BeganAt: began, Reason: webtest.Hostile}, {Number: 7, BeganAt: began.Add(-time.Hour), Reason: "earlier"}},
+			Epoch:   paddock.EpochInfo{Number: 8, BeganAt: began, Reason: webtest.Hostile},
+			Earlier: []paddock.EarlierEpoch{{Number: 7, BeganAt: began.Add(-time.Hour), Reason: "earlier"}},
 		}}}
 	}
 	page := func(role access.Role, cells func(context.Context) []paddock.Cell) string {
@@ -260,12 +261,12 @@ func TestEventsShowWhereAnEpochBegan(t *testing.T) {
 		_, body := ask(t, h, r.WithContext(access.WithKey(r.Context(), access.Key{ID: "k", Name: "n", Role: role})))
 		return body
 	}
-	wantNoText(t, page(access.Admin, nil), "poch")
+	wantNoText(t, page(access.Read, nil), "poch")
 	memory.BeginEpoch()
 	grant("after")
 	body := page(access.Admin, nil)
 	wantText(t, body, "<strong>Epoch 8 began</strong> at", "<bdi>"+html.EscapeString(webtest.Hostile)+"</bdi>")
-	wantNoText(t, body, "Epoch 7", "Epoch 9")
+	wantNoText(t, body, "Epoch 7")
 	if order := []int{strings.Index(body, "/ui/locks/after"), strings.Index(body, "Epoch 8"), strings.Index(body, "/ui/locks/before")}; !slices.IsSorted(order) {
 		t.Errorf("the epoch is not between the events: %v", order)
 	}
@@ -273,4 +274,51 @@ func TestEventsShowWhereAnEpochBegan(t *testing.T) {
 	wantText(t, body, "<strong>A new epoch began:</strong> the database was failed over")
 	wantNoText(t, body, "Epoch 8")
 	wantNoText(t, page(access.Admin, func(context.Context) []paddock.Cell { return nil }), "poch")
+}
+
+// TestEventsShowTheEpochsOfTheirRange, also where there is no later event, or no event at all, and each on one page only.
+func TestEventsShowTheEpochsOfTheirRange(t *testing.T) {
+	t.Parallel()
+	fx := webtest.NewService()
+	send := func(n int, ago time.Duration, kind lock.Kind) {
+		for range n {
+			fx.Feed.Send(lock.Event{At: webtest.Noon.Add(-ago), Name: "n", Kind: kind, Mode: lock.Exclusive, Holder: "h", Token: 1, Revision: 1})
+		}
+	}
+	send(50, time.Hour, lock.Expired)
+	send(paddock.DefaultLimit, 0, lock.Granted)
+	info := func(context.Context) paddock.ServiceInfo {
+		return paddock.ServiceInfo{Databases: []paddock.DatabaseInfo{{
+			Epoch:   paddock.EpochInfo{Number: 9, BeganAt: webtest.Noon.Add(time.Minute)},
+			Earlier: []paddock.EarlierEpoch{{Number: 8, BeganAt: webtest.Noon.Add(-30 * time.Minute)}, {Number: 7, BeganAt: webtest.Noon.Add(-2 * time.Hour)}},
+		}}}
+	}
+	h := web.New(web.Options{Locks: fx, Info: info})
+	rows := regexp.MustCompile(`<strong>Epoch (\d) began|<th role="rowheader" scope="row"><span class="pill (\w+)"`)
+	wantRows := func(query, want string) (body string) {
+		t.Helper()
+		_, body = ask(t, h, httptest.NewRequest(http.MethodGet, "/ui/events?"+query, nil))
+		var got []string
+		for _, row := range rows.FindAllStringSubmatch(body, -1) {
+			if text := row[1] + row[2]; len(got) == 0 || got[len(got)-1] != text {
+				got = append(got, text)
+			}
+		}
+		if list := strings.Join(got, " "); list != want {
+			t.Errorf("%s shows %q, want %q", query, list, want)
+		}
+		return body
+	}
+	first := wantRows("", "9 granted")
+	_, next, _ := strings.Cut(first, `id="next" rel="next" href="/ui/events?`)
+	wantRows(html.UnescapeString(next[:strings.IndexByte(next, '"')]), "8 expired")
+	wantRows("kind=expired", "9 8 expired")
+	wantRows("kind=expired&since=2031-05-04T09:00:00Z", "9 8 expired 7")
+	wantRows("until=2031-05-04T11:45:00Z", "8 expired")
+	wantRows("until=2031-05-04T11:15:00Z", "expired")
+	wantText(t, wantRows("around=2031-05-04T11:28:00Z", "8"), "No event matches.")
+	wantRows("kind=revoked", "")
+	fx.SearchedTo = webtest.Noon.Add(-time.Hour)
+	wantRows("kind=revoked", "9 8")
+	wantRows("kind=revoked&cursor=2", "")
 }

@@ -44,7 +44,7 @@ type event struct {
 	Circle *circle     // of a deadlock; nil: none
 	With   *otherLocks // of its set; nil: none
 	On     *namedLock  // its lock, on a page about several; nil: the page's
-	// Epochs are those that began between the event and the next newer one of the list, the newest first. One without a
+	// Epochs are those that began after the event and before the next newer one of the list, the newest first. One without a
 	// number stands for those that the reader may not see, or of which nothing is known any more.
 	Epochs []paddock.EarlierEpoch
 }

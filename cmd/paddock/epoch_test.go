@@ -98,4 +98,12 @@ func TestTheAdminPageShowsThePauseOfAnEpoch(t *testing.T) {
 	if want := regexp.MustCompile(`(?s)granted +a .*new epoch .*epoch 2 began: a drill.*granted +b `); code != exitOK || !want.MatchString(stdout) {
 		t.Errorf("exit code %d, %s, the events are:\n%s", code, stderr, stdout)
 	}
+	for flags, want := range map[string]string{
+		"--kind=refused --since=1h": `epoch 2 began: a drill; .*\n$`, "--kind=refused --until=1h": `^$`, "--limit=1": `^AT .*\n.* granted +b .*\n$`,
+	} {
+		_, stdout, _ := call(t, map[string]string{"PADDOCK_URL": base}, append([]string{"events"}, strings.Fields(flags)...)...)
+		if !regexp.MustCompile(want).MatchString(stdout) {
+			t.Errorf("with %s, the events are:\n%s", flags, stdout)
+		}
+	}
 }

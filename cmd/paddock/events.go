@@ -64,26 +64,27 @@ func (c *eventsCommand) Run(ctx context.Context, p *program) error {
 	if events.gap {
 		p.log.Warn("older events are no longer kept")
 	}
-	return p.print(c.Output, showEvents(events.all, epochsAmong(ctx, locks, events.all)))
+	return p.print(c.Output, showEvents(events.all, c.epochsAmong(ctx, locks, q, events)))
 }
 
-// epochsAmong returns the epochs that began between the events, which are the oldest first, the newest first: those
-// before the event with the id. They are known to a key for how the service is only.
-func epochsAmong(ctx context.Context, locks *client.Client, events []lock.Event) map[int64][]paddock.EarlierEpoch {
-	begun := map[int64][]paddock.EarlierEpoch{}
+// epochsAmong returns the epochs that began among the events of the query, the oldest first: at each event those before
+// it, and last those after all. They are for a table, and known to a key for how the service is only.
+func (c *eventsCommand) epochsAmong(ctx context.Context, locks *client.Client, q paddock.EventQuery, events pastEvents) [][]paddock.EarlierEpoch {
 	var info paddock.ServiceInfo
-	for i := 1; i < len(events); i++ {
-		before, e := events[i-1], events[i]
-		if !e.BeginsEpoch(before) {
-			continue
+	if isTable(c.Output) {
+		if seen, err := locks.ServiceInfo(ctx); err == nil {
+			info = seen
 		}
-		if info.Databases == nil {
-			var err error
-			if info, err = locks.ServiceInfo(ctx); err != nil {
-				return nil
-			}
-		}
-		begun[e.ID] = info.EpochsBegun(before.At, e.At)
+	}
+	if events.cut {
+		q.Since = time.Time{}
+	}
+	newestFirst := slices.Clone(events.all)
+	slices.Reverse(newestFirst)
+	begun := info.EpochsAmong(newestFirst, q.Since, q.Until)
+	slices.Reverse(begun)
+	for _, epochs := range begun {
+		slices.Reverse(epochs)
 	}
 	return begun
 }
@@ -137,17 +138,24 @@ func compareCursors(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
-// showEvents returns the output for events, one per row, and in a table for the epochs that began before those with the ids.
-func showEvents(events []lock.Event, begun map[int64][]paddock.EarlierEpoch) output {
+// showEvents returns the output for events, one per row, and in a table for the epochs that began among them, see epochsAmong.
+func showEvents(events []lock.Event, begun [][]paddock.EarlierEpoch) output {
 	names := namesIn(events, func(e lock.Event) string { return e.Name })
-	return output{wire: wire.MapSlice(events, wire.EventOf), names: names, empty: "No events found.", table: func(s *table) {
+	o := output{wire: wire.MapSlice(events, wire.EventOf), names: names, table: func(s *table) {
 		s.head("AT", "ID", "KIND", "LOCK", "TOKEN", "HOLDER", "BY", "REASON")
-		for _, e := range events {
-			for _, epoch := range slices.Backward(begun[e.ID]) {
+		for i, epochs := range begun {
+			for _, epoch := range epochs {
 				s.row(local(epoch.BeganAt), none, "new epoch", none, none, none, none, fmt.Sprintf("epoch %d began: %s", epoch.Number, epoch.Reason))
 			}
-			s.row(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token), cmp.Or(e.Holder, none),
-				cmp.Or(e.Caller.Name, none), cmp.Or(e.Explanation(), none))
+			if i < len(events) {
+				e := events[i]
+				s.row(local(e.At), strconv.FormatInt(e.ID, 10), e.Kind.String(), e.Name, token(e.Token), cmp.Or(e.Holder, none),
+					cmp.Or(e.Caller.Name, none), cmp.Or(e.Explanation(), none))
+			}
 		}
 	}}
+	if len(slices.Concat(begun...)) == 0 {
+		o.empty = "No events found."
+	}
+	return o
 }

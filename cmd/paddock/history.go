@@ -141,6 +141,7 @@ func parseInstant(flag, text string, now time.Time) (time.Time, error) {
 type pastEvents struct {
 	all []lock.Event
 	gap bool // older ones are no longer kept
+	cut bool // there are older ones than the query's limit allows
 }
 
 // newestEvents returns the last events that the query selects.
@@ -153,7 +154,7 @@ func newestEvents(ctx context.Context, p *program, locks paddock.Service, q padd
 		}
 		warnUnreadable(p.log, page.Unreadable)
 		found.all = append(found.all, page.Items...)
-		if page.Next == "" {
+		if found.cut = page.Next != ""; !found.cut {
 			found.gap = page.Gap
 			break
 		}

@@ -34,7 +34,9 @@
 // every five seconds. The page of the rules has no script: it shows the state as of when it was loaded, in UTC.
 //
 // The key / goes to the search, and the arrows up and down go from lock to lock, or from box to box. While the page
-// changes, the row under the pointer stays where it is.
+// changes, the row under the pointer stays where it is, or else the first visible one of a page that is scrolled. If the
+// row is in a table that begins with the newest rows, newer ones wait until nobody reads the table: otherwise the page
+// would scroll by itself.
 //
 // A form's control has no name of a method of forms: the browser would hide the method behind the control. So the search
 // is the parameter q.
@@ -113,6 +115,7 @@
 //
 //	live            everything that the stream has sent is shown
 //	connecting…     not yet
+//	newer rows wait until the pointer leaves the table, or the page is scrolled back to its top
 //	not connected   the stream is down; the script reconnects while the page is open
 //	not refreshed   the stream is up, but the page could not be fetched
 //	no answer       the page was not answered yet, two seconds after it was due

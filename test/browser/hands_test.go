@@ -28,6 +28,7 @@ func TestHandsInABrowser(t *testing.T) {
 		"several leases are selected and revoked":     revokeSelected,
 		"all leases of a holder are selected":         selectAllOfAHolder,
 		"the row under the pointer stays where it is": rowStaysUnderThePointer,
+		"newer events wait while one is read":         newerEventsWait,
 	})
 }
 
@@ -265,4 +266,49 @@ func rowStaysUnderThePointer(t *testing.T, browser context.Context) {
 			t.Fatalf("the row was at %g, is at %g after %d locks went", before, at, n+1)
 		}
 	}
+}
+
+// newerEventsWait sends events while the pointer is on one, and while the page is scrolled.
+func newerEventsWait(t *testing.T, browser context.Context) {
+	fx := webtest.NewService()
+	sent := 0
+	send := func(n int) {
+		for range n {
+			sent++
+			fx.Feed.Send(lock.Event{At: webtest.Noon, Name: fmt.Sprintf("n:%d", sent), Kind: lock.Granted, Mode: lock.Exclusive, Holder: "h", Token: 1, Revision: 1})
+		}
+	}
+	send(150)
+	b := open(t, browser, fx)
+	b.stopClock()
+	b.visit("/ui/events", 1280, 800)
+	b.waitLive()
+	const row = "document.querySelector('[data-key=\"event 145\"]').getBoundingClientRect().top"
+	newest := func() string {
+		return fmt.Sprintf("document.querySelector('.events tbody tr').dataset.key === 'event %d' && document.getElementById('live').textContent === 'live'", sent)
+	}
+	// waits sends more events than the page has rows, and fails unless all stays where it is.
+	waits := func(scrolled int) {
+		t.Helper()
+		before := value[float64](b, row)
+		send(120)
+		b.wait("document.getElementById('live').textContent === 'newer rows wait'")
+		if at, y := value[float64](b, row), value[int](b, "scrollY"); at != before || y != scrolled {
+			t.Errorf("the row was at %g, is at %g; the page is scrolled by %d, want %d", before, at, y, scrolled)
+		}
+	}
+	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 600, value[float64](b, row)+12))
+	waits(0)
+	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 600, 5))
+	b.wait(newest())
+	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("scrollTo(0, 400)"))
+	send(5)
+	b.wait("document.getElementById('live').textContent === 'newer rows wait' && scrollY === 400")
+	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("scrollTo(0, 0)"))
+	b.wait(newest())
+	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("scrollTo(0, 400)"))
+	send(5)
+	b.wait("document.getElementById('live').textContent === 'newer rows wait' && scrollY === 400")
+	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("document.getElementById('refresh').click()"))
+	b.wait(newest())
 }

@@ -13,16 +13,36 @@ function setShift(list, by) {
   list.style.paddingTop = shift ? `${shift}px` : '';
 }
 
-function rowToHold(list) {
+// underPointer returns the element of the list that the pointer is on, if there is one.
+function underPointer(list) {
   const under = pointer && document.elementFromPoint(pointer.clientX, pointer.clientY);
-  if (under && list.contains(under)) return under.closest(rows);
-  setShift(list, 0);
+  return list.contains(under) ? under : null;
+}
+
+function rowToHold(list) {
+  const under = underPointer(list);
+  if (under) return under.closest(rows);
   return scrollY > 0 ? [...list.querySelectorAll(rows)].find((row) => row.getBoundingClientRect().bottom > 0) : null;
+}
+
+// readTable returns the table with the row to hold, if the table begins with the newest rows.
+export const readTable = (list) => rowToHold(list)?.closest('table:is(.timeline, .events)');
+
+// holdNewer has newer rows wait: if the fresh page has some above those of readTable, it gets the table as it is, and
+// holdNewer returns true. Otherwise the page would scroll after the row for as long as newer ones come.
+export function holdNewer(list, page) {
+  const table = readTable(list);
+  const fresh = table && page.querySelector(`table.${table.classList[0]}`);
+  const newest = (of) => of.querySelector(rows)?.dataset.key;
+  if (!fresh || newest(fresh) === newest(table)) return false;
+  fresh.replaceWith(table.cloneNode(true));
+  return true;
 }
 
 // steadily runs change. If the row is still there then, it scrolls, and where that is not enough moves the list, so that the
 // row is where it was.
 export function steadily(list, change) {
+  if (!underPointer(list)) setShift(list, 0);
   const row = rowToHold(list);
   const before = row?.getBoundingClientRect().top;
   change();

@@ -2,6 +2,7 @@
 
 import './ask.js';
 import { tick, write } from './countdown.js';
+import { readTable } from './hold.js';
 import './keys.js';
 import { refresher } from './refresh.js';
 import { showSelected } from './select.js';
@@ -23,6 +24,7 @@ let fresh = -Infinity; // when the shown page was requested
 let watched = 0; // when the page began to refresh itself, or went on
 let changed = 0; // when the state of the stream last changed, or it came in sync
 let problem = ''; // of the last refresh
+let held = false; // since it newer rows wait until nobody reads the table
 const still = 'still' in live.parentElement.dataset; // the page will never show anything else
 
 const paused = () => pause.getAttribute('aria-pressed') === 'true';
@@ -37,8 +39,9 @@ const late = () => !problem && performance.now() - Math.max(fresh, watched) > pe
 
 const page = refresher({
   period,
-  done(why, began) {
+  done(why, began, rowsWait) {
     problem = why;
+    held = rowsWait;
     if (!why) fresh = began;
     report();
     settle();
@@ -70,6 +73,7 @@ function liveState() {
   if (still) return ['', ''];
   if (paused()) return ['paused', 'paused'];
   if (late()) return ['lost', 'no answer'];
+  if (held && streamState !== 'lost') return ['paused', 'newer rows wait'];
   if (!stream) return problem ? ['lost', 'not refreshed'] : ['polled', 'every 5 s'];
   if (problem || streamState === 'lost') return ['lost', streamState === 'lost' ? 'not connected' : 'not refreshed'];
   if (fresh >= synced) return ['live', 'live'];
@@ -113,7 +117,7 @@ pause.addEventListener('click', () => {
 });
 
 byId('refresh').addEventListener('click', (event) => {
-  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (held || event.ctrlKey || event.metaKey || event.shiftKey) return; // a reload holds nothing
   event.preventDefault();
   page.now();
 });
@@ -141,6 +145,7 @@ offerZones();
 settle();
 setInterval(() => {
   tick(page.soon);
+  if (held && !readTable(byId('list'))) page.soon();
   report();
 }, 250);
 followIfVisible();

@@ -1,7 +1,7 @@
 // Fetches the page again and shows what has changed.
 
 import { begin } from './countdown.js';
-import { steadily } from './hold.js';
+import { holdNewer, steadily } from './hold.js';
 import { morph } from './morph.js';
 
 const minInterval = 1000; // ms from one request to the next
@@ -22,9 +22,11 @@ async function fetchPage() {
   return { page, came };
 }
 
-// show updates the page. The focus stays, or moves to the element with the same key, or else to the list.
+// show updates the page, and returns whether newer rows wait. The focus stays, or moves to the element with the same key,
+// or else to the list.
 function show({ page, came }) {
   const list = document.getElementById('list');
+  const held = holdNewer(list, page);
   const focus = list.contains(document.activeElement) ? document.activeElement : null;
   steadily(list, () => {
     for (const old of document.querySelectorAll('[data-fragment]')) {
@@ -33,15 +35,17 @@ function show({ page, came }) {
     }
   });
   begin(came);
-  if (!focus || focus === document.activeElement) return;
+  if (!focus || focus === document.activeElement) return held;
   const like = focus.dataset.key && list.querySelector(`[data-key="${CSS.escape(focus.dataset.key)}"]`);
   (like || list).focus({ preventScroll: true });
+  return held;
 }
 
 // refresher returns functions that refresh the page. There is one request at a time, and at least a second between
 // them, or more if the service is slow.
-//   period()               the greatest age of a page, in ms; Infinity for no limit
-//   done(problem, began)   is called after each refresh, with when it began; problem is '' on success
+//   period()                     the greatest age of a page, in ms; Infinity for no limit
+//   done(problem, began, held)   is called after each refresh, with when it began; problem is '' on success; held tells
+//                                whether newer rows wait
 export function refresher({ period, done }) {
   let timer, due = Infinity, running = false, again = false, began = -Infinity, took = 0;
 
@@ -68,15 +72,15 @@ export function refresher({ period, done }) {
     running = true;
     again = false;
     began = performance.now();
-    let problem = '';
+    let problem = '', held = false;
     try {
-      show(await fetchPage());
+      held = show(await fetchPage());
     } catch (error) {
       problem = error instanceof Refusal ? error.message : 'The service cannot be reached.';
     }
     took = performance.now() - began;
     running = false;
-    done(problem, began);
+    done(problem, began, held);
     rest();
     if (again) soon();
   }

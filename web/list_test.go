@@ -204,7 +204,9 @@ func TestListAnswersWhatHurts(t *testing.T) {
 	wantText(t, body, `name="q" type="search" value="nig"`, `name="contended" value="true" checked`, `value="ending" selected`,
 		`href="/ui/locks/jobs:night?back=contended%3Dtrue%26q%3Dnig%26sort%3Dending"`)
 	_, body = get(t, webtest.NewSharedService(), "/ui/?q=zz&contended=true&sort=age")
-	wantText(t, body, "a name that contains “<bdi>zz</bdi>” and waiters and a holder or waiters")
+	wantText(t, body, "No lock has a name that contains “<bdi>zz</bdi>” and waiters.")
+	_, body = get(t, webtest.NewSharedService(), "/ui/?q=zz&sort=age")
+	wantText(t, body, "No lock has a name that contains “<bdi>zz</bdi>” and a holder or waiters.")
 	r, _ := get(t, webtest.NewSharedService(), "/ui/?sort=name")
 	wantStatus(t, r, http.StatusBadRequest)
 }

@@ -77,7 +77,7 @@ func (f filter) Parts() (parts []part) {
 	if f.Contended {
 		parts = append(parts, part{Text: "waiters"})
 	}
-	if f.Sort != "" {
+	if f.Sort != "" && !f.Contended && f.Holder == "" && (f.State == "" || f.State == string(lock.Free)) { // else it follows
 		parts = append(parts, part{Text: "a holder or waiters"})
 	}
 	return parts

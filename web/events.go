@@ -109,7 +109,9 @@ func (f eventFields) query(now time.Time) (q paddock.EventQuery, err error) {
 			return q, lock.Invalid("around", "cannot be combined with since or until; leave one of them out")
 		}
 		at, err := parseInstant("around", f.Around, now)
-		q.Since, q.Until = when.Around(at)
+		if err == nil {
+			q.Since, q.Until = when.Around(at)
+		}
 		return q, err
 	}
 	if q.Since, err = parseInstant("since", f.Since, now); err != nil {

@@ -151,6 +151,9 @@ func TestInvalidEventFieldsAreShown(t *testing.T) {
 		r, body := get(t, newLossesFixture(), "/ui/events?"+query)
 		wantStatus(t, r, http.StatusBadRequest)
 		wantText(t, body, text)
+		if strings.HasPrefix(query, "around") {
+			wantNoText(t, body, `id="window"`)
+		}
 		wantSecured(t, r, body)
 	}
 }

@@ -128,4 +128,8 @@ func noSidewaysScrollOfTrees(t *testing.T, browser context.Context) {
 	for _, path := range []string{"/ui/trees", "/ui/trees?removed=" + root + ":x", "/ui/trees/" + root, "/ui/trees/idle?declared=1", "/ui/trees/none", "/ui/locks/" + root, "/ui/locks/" + root + ":" + strings.Repeat("m", 18)} {
 		b.wantNoSidewaysScroll(path)
 	}
+	b.visit("/ui/trees/none", 1280, 800)
+	if got := b.text(".problem:not([hidden]) p"); !strings.HasPrefix(got, "none is not the root of a tree.") {
+		t.Errorf("the problem is %q", got)
+	}
 }

@@ -29,6 +29,7 @@ type lease struct {
 
 	Revocable bool // the reader may revoke it
 	Recent    bool // it was acquired so lately that the time of day tells when
+	Waiters   *int // of the lock; nil: unknown
 }
 
 // leasesOf returns the leases of l by slot, as shown to the reader.
@@ -36,7 +37,7 @@ func leasesOf(l lock.Lock, back location, to reader) []lease {
 	leases := make([]lease, 0, len(l.Leases))
 	for _, h := range l.Leases {
 		one := leaseOf(l.Name, h, l.AsOf, back.Encode())
-		one.Revocable = to.mayRevoke()
+		one.Revocable, one.Waiters = to.mayRevoke(), &l.Waiters
 		leases = append(leases, one)
 	}
 	slices.SortStableFunc(leases, func(a, b lease) int { return cmp.Compare(a.Slot, b.Slot) })
@@ -59,6 +60,22 @@ func leaseState(h lock.LeaseInfo) lock.State {
 		return lock.InGrace
 	}
 	return lock.Held
+}
+
+// GraceOf returns the grace in words.
+func (l lease) GraceOf() string { return graceOf(l.LeaseInfo) }
+
+// graceOf returns the grace of the leases in words; there is one lease at least.
+func graceOf(leases ...lock.LeaseInfo) string {
+	byGrace := func(a, b lock.LeaseInfo) int { return cmp.Compare(a.Grace, b.Grace) }
+	least, greatest := slices.MinFunc(leases, byGrace).Grace, slices.MaxFunc(leases, byGrace).Grace
+	switch {
+	case greatest == 0:
+		return "none"
+	case least != greatest:
+		return "up to " + timeLeft(greatest).String()
+	}
+	return timeLeft(greatest).String()
 }
 
 // Alone reports whether the lease is exclusive, so that it needs no slot to identify it.

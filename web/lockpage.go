@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/paddock-lock/paddock/lock"
@@ -135,6 +134,9 @@ type sharedGroup struct {
 	Count int
 	Back  string
 	Sets  bool // some are of sets
+	Grace string
+
+	Waiters *int
 }
 
 // sharedGroupOf returns the group of the leases, or nil unless they are several shared ones that the reader may
@@ -144,6 +146,11 @@ func sharedGroupOf(leases []lease) *sharedGroup {
 		return nil
 	}
 	first := leases[0]
-	sets := slices.ContainsFunc(leases, func(l lease) bool { return l.Set != nil })
-	return &sharedGroup{Name: first.Name, Token: first.Token, Count: len(leases), Back: first.Back, Sets: sets}
+	g := &sharedGroup{Name: first.Name, Token: first.Token, Count: len(leases), Back: first.Back, Waiters: first.Waiters}
+	infos := make([]lock.LeaseInfo, len(leases))
+	for i, l := range leases {
+		infos[i], g.Sets = l.LeaseInfo, g.Sets || l.Set != nil
+	}
+	g.Grace = graceOf(infos...)
+	return g
 }

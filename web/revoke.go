@@ -190,6 +190,9 @@ func (p revokePage) Focused() bool { return p.Problem == "" && !p.Dialog }
 // SetEnd returns what the revocation ends besides the leases, or nil if none is of a set.
 func (p revokePage) SetEnd() *setEnd { return setEndOf(p.Name, p.Holdings) }
 
+// Grace returns the grace of the leases in words. It is only called if there are some.
+func (p revokePage) Grace() string { return graceOf(p.Holdings...) }
+
 // Subject returns what the form takes away from its holder.
 func (p revokePage) Subject() string {
 	if p.SetEnd() != nil {

@@ -119,6 +119,7 @@ func TestRevokeForm(t *testing.T) {
 	r, body := get(t, webtest.NewBusyService(), "/ui/revoke?name=deploy:production&token=4&back=prefix%3Ddeploy")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "deploy:production", "<bdi>pipeline 1881</bdi>", "This does not stop the holder", "fencing",
+		`<dt>Waiters</dt><dd class="num" data-fill="waiters">0</dd>`, `<dt>Grace</dt><dd data-fill="grace">2 s</dd>`,
 		`required maxlength="500"`, `href="/ui/?prefix=deploy">Cancel`)
 	for target, want := range map[string]int{
 		"/ui/revoke?name=deploy:production&token=3": http.StatusConflict,

@@ -47,7 +47,7 @@ func TestRevokeFormForSeveralLeases(t *testing.T) {
 	t.Parallel()
 	r, body := get(t, webtest.NewSharedService(), "/ui/revoke?name=db:schema&token=1&back=lock%3Ddb%253Aschema")
 	wantStatus(t, r, http.StatusOK)
-	wantText(t, body, "Revoke all 3 leases?", "<bdi>report-1</bdi><bdi>report-2</bdi><bdi>report-3</bdi>", `href="/ui/locks/db:schema">Cancel`)
+	wantText(t, body, "Revoke all 3 leases?", `data-fill="waiters">2</dd>`, `data-fill="grace">none</dd>`, "<bdi>report-1</bdi><bdi>report-2</bdi><bdi>report-3</bdi>", `href="/ui/locks/db:schema">Cancel`)
 	r, body = get(t, webtest.NewSharedService(), "/ui/revoke?name=db:schema&token=1&slot=2")
 	wantStatus(t, r, http.StatusOK)
 	wantText(t, body, "Revoke this lease?", "<bdi>report-2</bdi>", `name="slot" value="2"`, `name="since" value="2031-05-04T11:59:31Z"`)
@@ -58,6 +58,19 @@ func TestRevokeFormForSeveralLeases(t *testing.T) {
 			t.Errorf("%s: status %d", query, r.StatusCode)
 		}
 	}
+}
+
+// TestFormsSayHowLongTheGraceIs, and the dialog has it from the button, with the waiters if the page knows them.
+func TestFormsSayHowLongTheGraceIs(t *testing.T) {
+	t.Parallel()
+	fx := webtest.NewService()
+	for _, grace := range []time.Duration{2 * time.Second, 5 * time.Second} {
+		fx.Grant(lock.Acquire{Locks: []lock.Member{{Name: "db", Mode: lock.Shared}}, Holder: "h", TTL: time.Minute, Grace: grace}, 0)
+	}
+	_, body := get(t, fx, "/ui/revoke?name=db&token=1")
+	wantText(t, body, `data-fill="grace">up to 5 s</dd>`)
+	_, body = get(t, fx, "/ui/locks/db")
+	wantText(t, body, `data-grace="2 s" data-waiters="0"`, `data-grace="5 s" data-waiters="0"`, `data-grace="up to 5 s" data-waiters="0"`)
 }
 
 func slotForm(since string) url.Values {

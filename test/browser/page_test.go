@@ -84,7 +84,7 @@ func revokeByKeyboard(t *testing.T, browser context.Context) {
 	b.tabTo("form[data-holder='pipeline 1881'] button")
 	b.press(kb.Enter)
 	b.wait("document.getElementById('ask').open && document.activeElement.id === 'reason'")
-	for _, want := range []string{"deploy:production", "pipeline 1881", "4", "This does not stop the holder"} {
+	for _, want := range []string{"deploy:production", "pipeline 1881", "4", "Waiters\n0", "Grace\n2 s", "This does not stop the holder"} {
 		if got := b.text("#ask"); !strings.Contains(got, want) {
 			t.Errorf("the dialog lacks %q: %q", want, got)
 		}

@@ -14,8 +14,9 @@ function ask(form) {
     facts[name] = post.elements[name].value = form.elements[name]?.value ?? '';
   }
   for (const element of dialog.querySelectorAll('[data-fill]')) {
-    write(element, facts[element.dataset.fill]);
-    if (element.dataset.fill === 'slot') element.parentElement.hidden = !facts.slot;
+    const fact = facts[element.dataset.fill] ?? '';
+    write(element, fact);
+    if (element.matches('dd')) element.parentElement.hidden = !fact; // it has none, or the page does not know it
   }
   dialog.showModal();
 }

@@ -201,15 +201,16 @@ func TestHolderPage(t *testing.T) {
 	fx.Wait(lock.Acquire{Locks: lock.One("b"), Holder: "biller-1", TTL: time.Minute}, 4*time.Second)
 	r, body := readHolder(t, fx, "biller-1")
 	wantStatus(t, r, http.StatusOK)
-	wantText(t, body, `<h1 class="lock"><bdi>biller-1</bdi></h1>`, `href="/ui/locks/a">a</a>`, "Revoke selected", `href="/ui/locks/b">b</a>`, `<bdi>other</bdi></a> (token`,
+	wantText(t, body, `<title>Holder biller-1 · Paddock</title>`, `<h1 class="lock">Holder <bdi>biller-1</bdi></h1>`, `href="/ui/locks/a">a</a>`, "Revoke selected", `href="/ui/locks/b">b</a>`, `<bdi>other</bdi></a> (token`,
 		`<span class="pill expired">`, `<span class="pill refused">`, `href="/ui/events?holder=biller-1"`, `data-holder="biller-1"`)
 	_, body = readHolder(t, fx, "stranger")
 	wantText(t, body, "Holds nothing.", "Waits for nothing", "No loss")
 	_, body = readHolder(t, fx, webtest.Hostile)
 	wantText(t, body, "<bdi>&lt;script&gt;alert(1)")
 	wantNoText(t, body, "<script>", "<img src=x")
-	r, _ = readHolder(t, fx, strings.Repeat("h", lock.MaxHolderLength+1))
+	r, body = readHolder(t, fx, strings.Repeat("h", lock.MaxHolderLength+1))
 	wantStatus(t, r, http.StatusBadRequest)
+	wantText(t, body, "<title>No such holder · Paddock</title>")
 }
 
 // TestHolderPageSaysWhereItIsCut: the waits and the losses are those of its last events.

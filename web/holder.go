@@ -64,13 +64,16 @@ func (p holderPage) Back() string { return location{filter: filter{Holder: p.Nam
 func (u *ui) holder(w http.ResponseWriter, r *http.Request) {
 	holder := r.URL.Query().Get("holder")
 	p := holderPage{
-		view: u.viewOf(r, "Holder", readerOf(r).allEvents("")), Name: holder, Ask: revokePage{Dialog: true},
+		view: u.viewOf(r, "Holder "+holder, readerOf(r).allEvents("")), Name: holder, Ask: revokePage{Dialog: true},
 		ListURL: filter{Holder: holder}.URL(), EventsURL: address(eventsRoot, url.Values{"holder": {holder}}),
 	}
 	p.About = holder
 	status := http.StatusOK
 	if err := u.loadHolder(r, &p); err != nil {
 		status = p.failed(u.problem(r, err))
+		if status == http.StatusBadRequest { // not the text of a holder
+			p.Title = "No such holder"
+		}
 	}
 	u.show(w, r, status, "holder-page", p)
 }

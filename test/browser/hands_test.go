@@ -153,7 +153,8 @@ func pastUnfoldsOnAPhone(t *testing.T, browser context.Context) {
 	rows("events", 10)
 }
 
-// wordsStayWhole: the column By breaks names between words, not inside them.
+// wordsStayWhole: the column By breaks names between words, not inside them, and how long a lease was held is on one line
+// beside a long holder.
 func wordsStayWhole(t *testing.T, browser context.Context) {
 	fx := webtest.NewService()
 	fx.Feed.Send(lock.Event{At: webtest.Noon, Name: "billing:month-end", Kind: lock.Revoked, Mode: lock.Exclusive, Holder: "host-17.eu-west-1.internal", Token: 6,
@@ -164,6 +165,11 @@ func wordsStayWhole(t *testing.T, browser context.Context) {
 		if height := value[float64](b, "document.querySelector('.caller bdi').getBoundingClientRect().height"); height > 30 {
 			t.Errorf("workers is %g pixels high in a window of %d", height, width)
 		}
+	}
+	fx.Grant(lock.Acquire{Locks: lock.One("billing:month-end"), Holder: strings.Repeat("host-17.eu-west-1.", 11)[:190], TTL: time.Hour}, 70*time.Minute)
+	b.visit("/ui/locks/billing:month-end", 1280, 800)
+	if height := value[float64](b, "document.querySelector('.timeline [data-label=For] div').getBoundingClientRect().height"); height > 30 {
+		t.Errorf("how long the lease was held is %g pixels high", height)
 	}
 }
 

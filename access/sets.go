@@ -67,9 +67,13 @@ func hideCycle(ctx context.Context, err error) error {
 // hideSteps returns the steps, without the names and the holders of locks that the key in the context does not cover.
 func hideSteps(ctx context.Context, steps []lock.DeadlockStep) []lock.DeadlockStep {
 	steps = slices.Clone(steps)
-	for i, name := range hideNames(ctx, namesOf(steps)) {
-		if name == notCovered {
-			steps[i] = lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: steps[i].Ahead}
+	for i := range steps {
+		s := &steps[i]
+		if hideNames(ctx, []string{s.Name})[0] == notCovered {
+			*s = lock.DeadlockStep{Name: notCovered, Holder: notCovered, WaitsFor: notCovered, Ahead: s.Ahead}
+		}
+		if s.At != "" && hideNames(ctx, []string{s.At})[0] == notCovered {
+			s.At, s.WaitsFor = notCovered, notCovered
 		}
 	}
 	return steps
@@ -97,14 +101,6 @@ func hideEvents(ctx context.Context, p paddock.Page[lock.Event]) paddock.Page[lo
 // not just its id: an operator sees all names, and all readers see that of an operator.
 func (k Key) seesName(e *lock.Event) bool {
 	return k.Role == Admin || k.ID == e.Caller.KeyID || e.Kind.ByOperator()
-}
-
-func namesOf(cycle []lock.DeadlockStep) []string {
-	names := make([]string, len(cycle))
-	for i, step := range cycle {
-		names[i] = step.Name
-	}
-	return names
 }
 
 // hidePage hides the names of sets that the key in the context does not cover.

@@ -1001,6 +1001,10 @@ type DeadlockStep struct {
 	// Ahead True if a waiting call that is ahead in the queue is in the way. Absent if a lease is.
 	Ahead *bool `json:"ahead,omitempty"`
 
+	// At The lock of that lease, or the lock that this other call waits for, if that is above or below `name` in a tree.
+	// Absent if it is `name`. `(not covered)`, and `waits_for` too, if the API key does not cover it.
+	At *string `json:"at,omitempty"`
+
 	// Holder The holder of the call.
 	Holder string `json:"holder"`
 

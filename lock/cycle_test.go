@@ -10,7 +10,7 @@ import (
 
 func TestACycleKeepsItsSteps(t *testing.T) {
 	t.Parallel()
-	steps := []lock.DeadlockStep{{Name: "a", Holder: `h "1" & <b>`, WaitsFor: "h2\u202e"}, {Name: "b:c", Holder: "", WaitsFor: "\x00", Ahead: true}}
+	steps := []lock.DeadlockStep{{Name: "a", Holder: `h "1" & <b>`, WaitsFor: "h2\u202e"}, {Name: "b:c", Holder: "", WaitsFor: "\x00", At: "b", Ahead: true}}
 	c := lock.CycleOf(steps)
 	if got := c.Steps(); !slices.Equal(got, steps) {
 		t.Errorf("the steps are %+v, want %+v", got, steps)

@@ -111,7 +111,7 @@ func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
 	d := Deadlock{Victim: victim.id, Attachment: w.Attachment, Replica: w.Replica}
 	type reached struct {
 		from *stuckCall
-		step DeadlockStep
+		by   obstacle
 	}
 	to, queue := map[*stuckCall]reached{}, []*stuckCall{victim}
 	for to[victim].from == nil {
@@ -119,7 +119,7 @@ func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
 		queue = queue[1:]
 		for _, o := range g.obstacles(c, true) {
 			if _, known := to[o.call]; !known && (o.call != victim || !o.step.Ahead) {
-				to[o.call] = reached{c, o.step}
+				to[o.call] = reached{c, o}
 				queue = append(queue, o.call)
 			}
 		}
@@ -130,8 +130,8 @@ func (g *waitGraph) deadlockOf(victim *stuckCall) Deadlock {
 		path, shown.calls[c] = append(path, c), true
 	}
 	for _, c := range slices.Backward(path) {
-		d.Cycle = append(d.Cycle, to[c].step)
-		shown.addStep(to[c].from, to[c].step)
+		d.Cycle = append(d.Cycle, to[c].by.step)
+		shown.addObstacle(to[c].by)
 	}
 	for _, p := range victim.places {
 		shown.locks = append(shown.locks, p.record.Name)

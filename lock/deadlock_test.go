@@ -366,8 +366,15 @@ func TestDeadlockInTreeIsFound(t *testing.T) {
 	if len(found) != 1 || len(found[0].Cycle) != 2 {
 		t.Fatalf("found %+v", found)
 	}
+	if want := []lock.DeadlockStep{
+		{Name: "repo:x", Holder: "B", WaitsFor: "A", At: "repo:x:1"}, {Name: "repo:y:2", Holder: "A", WaitsFor: "B", At: "repo:y"},
+	}; !slices.Equal(found[0].Cycle, want) {
+		t.Errorf("the circle is %+v, want %+v", found[0].Cycle, want)
+	}
 	b := lock.BreakDeadlock{Locks: found[0].Locks, LeaseID: found[0].Victim, Attachment: found[0].Attachment}
-	if d := w.applyAll(b); !errors.Is(d.Err, lock.ErrDeadlock) {
+	d := w.applyAll(b)
+	const want = `Deadlock: "B" waits for repo:x, and "A" holds repo:x:1, below it; "A" waits for repo:y:2, and "B" holds repo:y, above it. `
+	if e := (*lock.Error)(nil); !errors.As(d.Err, &e) || e.Code != lock.ErrDeadlock || !strings.HasPrefix(e.Detail, want) {
 		t.Errorf("it was broken with %v", d.Err)
 	}
 }

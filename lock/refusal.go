@@ -440,7 +440,7 @@ func DeadlockError(cycle []DeadlockStep) *Error {
 	e := &Error{Code: ErrDeadlock, Cycle: cycle}
 	if len(cycle) == 1 && !cycle[0].Ahead {
 		e.Detail = fmt.Sprintf("The call would wait for itself: its own task holds %s, as %s. Locks are not re-entrant: use the "+
-			"lease that the task has, or release it first. In a session, calls without a task_id are of one task.", cycle[0].Name, strconv.Quote(cycle[0].WaitsFor))
+			"lease that the task has, or release it first. In a session, calls without a task_id are of one task.", cmp.Or(cycle[0].At, cycle[0].Name), strconv.Quote(cycle[0].WaitsFor))
 		return e
 	}
 	e.Detail = "Deadlock: " + textOf(cycle) + ". This call gives way. Release what you hold, and begin again."

@@ -178,14 +178,12 @@ func (g *waitGraph) allLocks(circle []*stuckCall) []string {
 	return shown.inOrder()
 }
 
-// addStep adds what shows that the call waits as the step says. A call that waits for permits is stuck only if not enough
+// addObstacle adds what shows that a call waits for the obstacle. A call that waits for permits is stuck only if not enough
 // of them can be freed.
-func (f *proof) addStep(c *stuckCall, s DeadlockStep) {
-	f.locks = append(f.locks, s.Name)
-	for _, p := range c.places {
-		if p.record.Name == s.Name && !s.Ahead {
-			f.addPermits(p)
-		}
+func (f *proof) addObstacle(o obstacle) {
+	f.locks = append(f.locks, o.place.record.Name)
+	if !o.step.Ahead {
+		f.addPermits(o.place)
 	}
 }
 
@@ -208,7 +206,7 @@ func (f *proof) add(c *stuckCall) {
 	}
 	f.calls[c] = true
 	o := f.obstacles(c, false)[0]
-	f.addStep(c, o.step)
+	f.addObstacle(o)
 	f.add(o.call)
 }
 

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -36,9 +37,9 @@ const (
 // Plain reports whether the chain says no more than what the first waiter waits for.
 func (c WaitChain) Plain() bool { return len(c.Steps) == 1 && c.End == ChainUnknown }
 
-// Conclusion says in words why the chain ends. It quotes a holder, which may be any text.
+// Conclusion says in words why the chain ends.
 func (c WaitChain) Conclusion() string {
-	last := c.Steps[len(c.Steps)-1].WaitsFor
+	last := strconv.Quote(c.Steps[len(c.Steps)-1].WaitsFor)
 	return map[ChainEnd]string{
 		ChainNotWaiting: "The task of " + last + " waits for no lock.",
 		ChainUnknown:    "It is not known what " + last + " waits for.",
@@ -106,7 +107,7 @@ func (g *waitGraph) chainStep(c *stuckCall) (step DeadlockStep, next *stuckCall,
 		}
 	}
 	if best != nil {
-		step = DeadlockStep{Name: in.record.Name, Holder: in.waiter.Lease.Holder, WaitsFor: best.Holder}
+		step = in.step(best, false)
 		switch g.endRank(best) {
 		case rankWaits:
 			return step, slices.MinFunc(g.byTask[best.Task], older), ""
@@ -118,7 +119,7 @@ func (g *waitGraph) chainStep(c *stuckCall) (step DeadlockStep, next *stuckCall,
 	for _, p := range c.places {
 		if len(p.ahead) > 0 {
 			first := p.ahead[0]
-			return DeadlockStep{Name: p.record.Name, Holder: p.waiter.Lease.Holder, WaitsFor: first.holder(), Ahead: true}, first, ""
+			return p.step(first.leaseAt(p.record), true), first, ""
 		}
 	}
 	return step, nil, ChainUnknown

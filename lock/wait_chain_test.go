@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-lock/paddock/lock"
 )
@@ -99,6 +100,34 @@ func TestAWaitChainOfSomeLocksIsNotTakenForWhole(t *testing.T) {
 	} {
 		if got := newDeadlockScene(t, calls...).chainOf("a", false); got != text {
 			t.Errorf("the chain is %q, want %q", got, text)
+		}
+	}
+}
+
+// TestAWaitChainInATreeSaysAtWhichLock what is in the way is, above or below the lock that is waited for.
+func TestAWaitChainInATreeSaysAtWhichLock(t *testing.T) {
+	t.Parallel()
+	w := newTreeWorld(t)
+	w.acquireIn("builder", 0, exclusiveLock("repo:src:a"))
+	w.acquireIn("cleanup", time.Minute/2, exclusiveLock("repo"))
+	w.acquireIn("other", time.Minute/2, exclusiveLock("repo:src:c"))
+	w.acquireIn("last", time.Minute/2, exclusiveLock("repo:src"))
+	first := func(name string) (said []string) {
+		locks := []lock.Record{w.record(name)}
+		for _, other := range []string{"repo", "repo:src", "repo:src:a", "repo:src:c"} {
+			if other != name {
+				locks = append(locks, w.record(other))
+			}
+		}
+		for _, s := range lock.WaitChainOf(locks, w.now, w.self, true).Steps {
+			said = append(said, s.Name+": "+s.Obstacle())
+		}
+		return said
+	}
+	const held, ahead = `repo: "builder" holds repo:src:a, below it`, `repo:src:c: "cleanup" waits for repo, above it, and is ahead`
+	for name, want := range map[string][]string{"repo": {held}, "repo:src:c": {ahead, held}, "repo:src": {ahead, held}} {
+		if got := first(name); !slices.Equal(got, want) {
+			t.Errorf("the chain of %s is %q, want %q", name, got, want)
 		}
 	}
 }

@@ -88,8 +88,7 @@ func newWaitGraph(locks []Record, attached func(*Waiter) bool) *waitGraph {
 // blockingCalls returns those of the calls ahead of the waiter in the lock's queue that it may not overtake.
 func blockingCalls(r *Record, w *Waiter, ahead []*stuckCall) (blocking []*stuckCall) {
 	for _, c := range ahead {
-		at := slices.IndexFunc(c.places, func(p place) bool { return p.record == r })
-		if !w.Lease.Mode.mayOvertake(c.places[at].waiter.Lease.Mode) {
+		if !w.Lease.Mode.mayOvertake(c.leaseAt(r).Mode) {
 			blocking = append(blocking, c)
 		}
 	}
@@ -187,10 +186,11 @@ func (g *waitGraph) stays(l *Lease) bool {
 	return slices.ContainsFunc(g.byTask[l.Task], (*stuckCall).isStuck)
 }
 
-// An obstacle is a call that another one waits for.
+// An obstacle is a call that another one waits for at the place.
 type obstacle struct {
-	call *stuckCall
-	step DeadlockStep
+	call  *stuckCall
+	place place
+	step  DeadlockStep
 }
 
 // obstacles returns stuck calls that c waits for: those under the leases in its way, and then the nearest one ahead of
@@ -202,23 +202,37 @@ func (g *waitGraph) obstacles(c *stuckCall, all bool) (found []obstacle) {
 		}
 		for _, l := range p.blocking {
 			for _, other := range g.under(l) {
-				step := DeadlockStep{Name: p.record.Name, Holder: p.waiter.Lease.Holder, WaitsFor: l.Holder}
-				found = append(found, obstacle{other, step})
+				found = append(found, obstacle{other, p, p.step(l, false)})
 			}
 		}
 	}
 	for _, p := range c.places {
 		for i := len(p.ahead) - 1; i >= 0 && (all || p.inTree || i == len(p.ahead)-1); i-- {
 			if other := p.ahead[i]; other.isStuck() {
-				step := DeadlockStep{Name: p.record.Name, Holder: p.waiter.Lease.Holder, WaitsFor: other.holder(), Ahead: true}
-				found = append(found, obstacle{other, step})
+				found = append(found, obstacle{other, p, p.step(other.leaseAt(p.record), true)})
 			}
 		}
 	}
 	return found
 }
 
-func (c *stuckCall) holder() string { return c.places[0].waiter.Lease.Holder }
+// step returns the step of the place's call, in whose way the lease is, or the waiter for that lease. An intention stands
+// for a lock below.
+func (p place) step(inWay *Lease, ahead bool) DeadlockStep {
+	s := DeadlockStep{
+		Name: p.waiter.Lease.heldName(p.record.Name), Holder: p.waiter.Lease.Holder, WaitsFor: inWay.Holder, Ahead: ahead,
+	}
+	if at := inWay.heldName(p.record.Name); at != s.Name {
+		s.At = at
+	}
+	return s
+}
+
+// leaseAt returns the lease that the call waits for in the queue of the record, in which it has a place.
+func (c *stuckCall) leaseAt(r *Record) *Lease {
+	i := slices.IndexFunc(c.places, func(p place) bool { return p.record == r })
+	return &c.places[i].waiter.Lease
+}
 
 // circles returns the calls that wait for each other: the strongly connected components, by Tarjan, "Depth-first search
 // and linear graph algorithms" (1972).

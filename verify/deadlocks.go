@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -205,13 +206,17 @@ func (v victim) instants(r *lock.Event) (when map[string]instant, missing string
 
 // cycleIsWrong returns what is wrong in the circle, empty for nothing.
 func (v victim) cycleIsWrong(cycle []lock.DeadlockStep, removed *lock.Event, when map[string]instant) string {
-	for i, s := range cycle {
-		n, ok := when[s.Name]
+	seenAt := func(name string) moment {
+		n, ok := when[name]
 		if !ok {
 			n = instant{at: removed.At, epoch: v.at.epochs.of(removed)}
 		}
+		return moment{v.locks[name], n}
+	}
+	for i, s := range cycle {
 		next := cycle[(i+1)%len(cycle)]
-		if what := v.locks[s.Name].stepIsWrong(s, n, next, v.locks[next.Name].requests(next.Holder)); what != "" {
+		requests := v.locks[next.Name].requests(next.Holder)
+		if what := stepIsWrong(s, seenAt(s.Name), seenAt(cmp.Or(s.At, s.Name)), next, requests); what != "" {
 			return what
 		}
 	}
@@ -221,31 +226,37 @@ func (v victim) cycleIsWrong(cycle []lock.DeadlockStep, removed *lock.Event, whe
 	return ""
 }
 
-// stepIsWrong returns what is wrong in one step of a circle, empty for nothing. The requests are those of the next
-// step's call.
-func (t *lockHistory) stepIsWrong(s lock.DeadlockStep, n instant, next lock.DeadlockStep,
-	requests []*callGroup) string {
+// A moment is the instant of a deadlock, as seen at a lock; nil if nothing was recorded there.
+type moment struct {
+	*lockHistory
+	instant
+}
+
+// stepIsWrong returns what is wrong in one step of a circle, empty for nothing. own is at the lock that the step waits
+// for, and there at that of what is in its way. The requests are those of the next step's call.
+func stepIsWrong(s lock.DeadlockStep, own, there moment, next lock.DeadlockStep, requests []*callGroup) string {
 	if s.Ahead && s.WaitsFor != next.Holder {
 		return fmt.Sprintf("%q waited for %q, not for %q", s.Holder, s.WaitsFor, next.Holder)
 	}
-	if len(t.requests(s.Holder)) == 0 {
+	if len(own.requests(s.Holder)) == 0 {
 		return ""
 	}
-	own := t.stayAt(s.Holder, n)
+	stay := own.stayAt(s.Holder, own.instant)
 	switch {
-	case own == nil:
+	case stay == nil:
 		return fmt.Sprintf("%q did not wait for %s", s.Holder, s.Name)
-	case len(t.requests(s.WaitsFor)) == 0:
+	case len(there.requests(s.WaitsFor)) == 0:
 		return ""
-	case s.Ahead:
-		if o := t.stayAt(s.WaitsFor, n); o == nil || o.place >= own.place {
-			return fmt.Sprintf("%q was not ahead of %q in the queue of %s", s.WaitsFor, s.Holder, s.Name)
+	case s.Ahead: // the places of different locks have no order
+		o := there.stayAt(s.WaitsFor, there.instant)
+		if o == nil || s.At == "" && o.place >= stay.place {
+			return fmt.Sprintf("%q was not ahead of %q in the queue of %s", s.WaitsFor, s.Holder, there.name)
 		}
 		return ""
 	}
 	held, belongs := false, len(requests) == 0
-	for _, l := range t.leases {
-		if l.holder != s.WaitsFor || l.granted == nil || !n.isWithin(t.epochs, l.granted, l.ended) {
+	for _, l := range there.leases {
+		if l.holder != s.WaitsFor || l.granted == nil || !there.isWithin(there.epochs, l.granted, l.ended) {
 			continue
 		}
 		held = true
@@ -253,9 +264,9 @@ func (t *lockHistory) stepIsWrong(s lock.DeadlockStep, n instant, next lock.Dead
 	}
 	switch {
 	case !held:
-		return fmt.Sprintf("%q did not hold %s", s.WaitsFor, s.Name)
+		return fmt.Sprintf("%q did not hold %s", s.WaitsFor, there.name)
 	case !belongs:
-		return fmt.Sprintf("the task of %q, which held %s, does not include that of %q", s.WaitsFor, s.Name, next.Holder)
+		return fmt.Sprintf("the task of %q, which held %s, does not include that of %q", s.WaitsFor, there.name, next.Holder)
 	}
 	return ""
 }

@@ -142,6 +142,14 @@ func TestFalseDeadlocksAreFound(t *testing.T) {
 			}
 			a.Place, b.Place = b.Place, a.Place
 		}, `"pia" was not ahead of "ola again" in the queue of play:readers`},
+		"the lease below the lock ended before": {byDeadlocks, func(s editable) {
+			e := s.eventOn(leaf, lock.Released, "rae")
+			e.At = e.At.Add(-2 * time.Second)
+		}, `"rae" did not hold play:tree:a:b`},
+		"the lease above the lock ended before": {byDeadlocks, func(s editable) {
+			e := s.eventOn(side, lock.Released, "sam")
+			e.At = e.At.Add(-2 * time.Second)
+		}, `"sam" did not hold play:tree:c`},
 		"the answer is lost, and the circle of the event is cut short": {byDeadlocks, func(s editable) {
 			s.loseAnswer("nat again")
 			e := s.event(lock.Dequeued, "nat again")

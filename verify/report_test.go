@@ -13,7 +13,7 @@ func TestReportCountsCases(t *testing.T) {
 	t.Parallel()
 	h := recordCorrect(t)
 	got := text(t, h.Check(verify.CheckOptions{}))
-	for _, want := range []string{"OK: no violations. 143 calls on 18 locks, 109 events, 0 faults.",
+	for _, want := range []string{"OK: no violations. 150 calls on 20 locks, 118 events, 0 faults.",
 		"no lease_id is granted twice  ", " cases"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)

@@ -13,10 +13,12 @@ const (
 	treeRoot = "play:tree"
 	branch   = "play:tree:a"
 	leaf     = "play:tree:a:b"
+	side     = "play:tree:c"
 )
 
 // useTree lets max hold a leaf while nan does not get the branch above it, ned waits for that, and ole later for the leaf. Then
-// both are served, and readers hold locks at two levels.
+// both are served, and readers hold locks at two levels. At last two tasks wait for each other, the one below what the other
+// holds, and the other above what the one holds.
 func (c *harness) useTree() {
 	c.t.Helper()
 	_, err := c.client("the operator").DeclareTree(c.t.Context(), treeRoot)
@@ -37,6 +39,14 @@ func (c *harness) useTree() {
 	c.read(treeRoot)
 	c.release("pam")
 	c.release("quin")
+	c.acquire("rae", nil, ofTask("r", leaf, lock.Exclusive))
+	c.acquire("sam", nil, ofTask("s", side, lock.Exclusive))
+	c.waitWhile("rae again", ofTask("r.1", side+":d", lock.Exclusive), func() {
+		c.inCircle("sam again", lock.ErrDeadlock, ofTask("s.1", branch, lock.Exclusive))
+		c.release("sam")
+	})
+	c.release("rae again")
+	c.release("rae")
 	c.poll()
 }
 

@@ -18,11 +18,15 @@ type circle struct {
 type circleStep struct {
 	lock.DeadlockStep
 	Number int
-	URL    string // of the lock's page; empty if it is this one, or hidden
-	X, Y   string // of the node
-	Arrow  string // the path to the next node
-	Head   string // the points of its head
+	URL    string     // of the lock's page; empty if it is this one, or hidden
+	There  *namedLock // its At; nil: none
+	X, Y   string     // of the node
+	Arrow  string     // the path to the next node
+	Head   string     // the points of its head
 }
+
+// Past reports whether the step is told in the past tense.
+func (circleStep) Past() bool { return true }
 
 // The ring, in the units of its drawing.
 const (
@@ -44,7 +48,7 @@ func circleOf(c lock.Cycle, here location) *circle {
 	head := headLength / ringRadius
 	for i, s := range steps {
 		at, next := angleOf(i, len(steps)), angleOf(i+1, len(steps))
-		step := circleStep{DeadlockStep: s, Number: i + 1}
+		step := circleStep{DeadlockStep: s, Number: i + 1, There: there(s, here.First())}
 		if lock.CheckName(s.Name) == nil && s.Name != here.Lock {
 			step.URL = location{filter: here.First(), Lock: s.Name}.URL()
 		}

@@ -1,7 +1,10 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/paddock-lock/paddock/internal/testkit/webtest"
 	"github.com/paddock-lock/paddock/lock"
+	"github.com/paddock-lock/paddock/web"
 )
 
 // circularService is a service in which two tasks have waited for each other's locks, accounts:1 and accounts:2. The
@@ -108,6 +112,50 @@ func TestACircleShowsTextAsText(t *testing.T) {
 	if !strings.Contains(words(body, "events"), "waited for (not covered)1 ; ") || !strings.Contains(words(body, "events"), "was ahead in its queue") {
 		t.Errorf("the circle is:\n%s", words(body, "events"))
 	}
+}
+
+// TestACircleInATreeLinksTheLockInTheWay, which is above or below the one that is waited for.
+func TestACircleInATreeLinksTheLockInTheWay(t *testing.T) {
+	t.Parallel()
+	fx := webtest.NewService()
+	fx.Feed.Send(lock.Event{Name: "n", Revision: 2, Kind: lock.Dequeued, Mode: lock.Exclusive, Holder: "h", Place: 1,
+		Reason: "deadlock", Cycle: lock.CycleOf(stepsInTree)})
+	_, body := get(t, fx, "/ui/locks/n")
+	const want = "other waited for repo:src:c ; cleanup waited for repo , above it, and was ahead gave way cleanup waited for repo ; builder held repo:src:a , below it"
+	if text := words(body, "events"); !strings.Contains(text, want) {
+		t.Errorf("%q is not in:\n%s", want, text)
+	}
+	wantText(t, body, `<a class="lock" href="/ui/locks/repo:src:a">repo:src:a</a>, below it`)
+}
+
+// stepsInTree are of a chain or circle whose obstacles are at other locks of a tree.
+var stepsInTree = []lock.DeadlockStep{
+	{Name: "repo:src:c", Holder: "other", WaitsFor: "cleanup", At: "repo", Ahead: true},
+	{Name: "repo", Holder: "cleanup", WaitsFor: "builder", At: "repo:src:a"},
+}
+
+// A chained is a service in which all queues have the chain of stepsInTree.
+type chained struct{ *webtest.Service }
+
+func (c chained) Queue(ctx context.Context, name string) (lock.QueueInfo, error) {
+	q, err := c.Service.Queue(ctx, name)
+	q.Chain = &lock.WaitChain{Steps: stepsInTree, End: lock.ChainUnknown}
+	return q, err
+}
+
+// TestAChainInATreeLinksTheLockInTheWay, as a circle does.
+func TestAChainInATreeLinksTheLockInTheWay(t *testing.T) {
+	t.Parallel()
+	fx := webtest.NewService()
+	fx.Grant(lock.Acquire{Locks: lock.One("repo:src:c"), Holder: "before", TTL: time.Minute}, 7*time.Second)
+	fx.Wait(lock.Acquire{Locks: lock.One("repo:src:c"), Holder: "other", TTL: time.Minute}, 6*time.Second)
+	_, body := ask(t, web.New(web.Options{Locks: chained{fx}}), httptest.NewRequest(http.MethodGet, "/ui/locks/repo:src:c", nil))
+	const want = "other waits for repo:src:c ; cleanup waits for repo , above it, and is ahead cleanup waits for repo ; builder holds repo:src:a , below it " +
+		"It is not known what &#34;builder&#34; waits for."
+	if text := words(body, "chain"); !strings.Contains(text, want) {
+		t.Errorf("%q is not in:\n%s", want, text)
+	}
+	wantText(t, body, `<a class="lock" href="/ui/locks/repo:src:a">repo:src:a</a>, below it`)
 }
 
 // TestALongCircleHasNoPicture: its event does not have it.

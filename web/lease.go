@@ -227,8 +227,12 @@ type chain struct {
 // A chainStep is one waiting call of a chain.
 type chainStep struct {
 	lock.DeadlockStep
-	On namedLock // that it waits for
+	On    namedLock  // that it waits for
+	There *namedLock // its At; nil: none
 }
+
+// Past reports whether the step is told in the past tense.
+func (chainStep) Past() bool { return false }
 
 // chainOf returns the chain; nil if the waiters show it already.
 func chainOf(c *lock.WaitChain, from filter) *chain {
@@ -237,9 +241,18 @@ func chainOf(c *lock.WaitChain, from filter) *chain {
 	}
 	shown := &chain{Conclusion: c.Conclusion()}
 	for _, s := range c.Steps {
-		shown.Steps = append(shown.Steps, chainStep{s, nameOf(s.Name, from)})
+		shown.Steps = append(shown.Steps, chainStep{s, nameOf(s.Name, from), there(s, from)})
 	}
 	return shown
+}
+
+// there returns the lock of what is in the way of the step, if that is not the lock which the step waits for.
+func there(s lock.DeadlockStep, from filter) *namedLock {
+	if s.At == "" {
+		return nil
+	}
+	at := nameOf(s.At, from)
+	return &at
 }
 
 // A waiter is a waiter as the page shows it.

@@ -308,11 +308,7 @@ func (t *table) chain(c *lock.WaitChain) {
 	}
 	t.head("CHAIN", "WAITS FOR", "IN THE WAY")
 	for _, s := range c.Steps {
-		how := "holds it"
-		if s.Ahead {
-			how = "is ahead in its queue"
-		}
-		t.row(s.Holder, s.Name, s.WaitsFor+" "+how)
+		t.row(s.Holder, s.Name, s.Obstacle())
 	}
 	t.text(c.Conclusion())
 }

@@ -120,21 +120,35 @@ func TestQueuePrintsTheChainToItsRoot(t *testing.T) {
 	d.enqueue(lock.Acquire{Locks: lock.One("a"), Holder: "carol"})
 	d.expectOutput("POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"+
 		fmt.Sprintf("1  carol  exclusive  INSTANT  DURATION  alice (token %d)\n", alice.Token)+
-		"\nCHAIN  WAITS FOR  IN THE WAY\ncarol  a  alice holds it\nalice's part  b  bob holds it\n\nThe task of bob waits for no lock.\n", "queue", "a")
+		"\nCHAIN  WAITS FOR  IN THE WAY\ncarol  a  \"alice\" holds it\nalice's part  b  \"bob\" holds it\n\nThe task of \"bob\" waits for no lock.\n", "queue", "a")
+}
+
+// TestTheChainInATreeSaysAtWhichLock the lease in the way is: another one than the lock that is waited for.
+func TestTheChainInATreeSaysAtWhichLock(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	d.expectExit(exitOK, "tree", "declare", "repo")
+	d.hold(lock.Acquire{Locks: lock.One("repo:src:a"), Holder: "builder"})
+	d.enqueue(lock.Acquire{Locks: lock.One("repo"), Holder: "cleanup"})
+	d.enqueue(lock.Acquire{Locks: lock.One("repo:src:c"), Holder: "other"})
+	d.expectOutput("POSITION  HOLDER  MODE  JOINED  WAITED  BLOCKED BY\n"+
+		"1  other  exclusive  INSTANT  DURATION  1 ahead in the queue of repo\n"+
+		"\nCHAIN  WAITS FOR  IN THE WAY\nother  repo:src:c  \"cleanup\" waits for repo, above it, and is ahead\n"+
+		"cleanup  repo  \"builder\" holds repo:src:a, below it\n\nIt is not known what \"builder\" waits for.\n", "queue", "repo:src:c")
 }
 
 func TestQueueSaysHowAChainEnds(t *testing.T) {
 	t.Parallel()
 	step := lock.DeadlockStep{Name: "a", Holder: "first", WaitsFor: "second", Ahead: true}
 	for end, want := range map[lock.ChainEnd]string{
-		lock.ChainNotWaiting: "The task of second waits for no lock.", lock.ChainUnknown: "It is not known what second waits for.",
+		lock.ChainNotWaiting: `The task of "second" waits for no lock.`, lock.ChainUnknown: `It is not known what "second" waits for.`,
 		lock.ChainCircle: "The chain is a circle. If it lasts, it is a deadlock, which the service breaks.",
 		lock.ChainLimit:  "The chain may go on.",
 	} {
 		var out strings.Builder
 		q := lock.QueueInfo{Chain: &lock.WaitChain{Steps: []lock.DeadlockStep{step, step}, End: end}}
 		if err := showQueue(q).write(&out, asTable, style{}); err != nil || !strings.Contains(out.String(), want) ||
-			!strings.Contains(out.String(), "second is ahead in its queue") {
+			!strings.Contains(out.String(), `"second" is ahead in its queue`) {
 			t.Errorf("%s: %v, it prints\n%s", end, err, out.String())
 		}
 	}

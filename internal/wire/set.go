@@ -139,12 +139,12 @@ func toBlockedLock(b api.BlockedLock) lock.BlockedLock {
 }
 
 func deadlockStepOf(s lock.DeadlockStep) api.DeadlockStep {
-	return api.DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, Ahead: UnlessZero(s.Ahead)}
+	return api.DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, At: UnlessZero(s.At), Ahead: UnlessZero(s.Ahead)}
 }
 
 // toDeadlockStep returns the step.
 func toDeadlockStep(s api.DeadlockStep) lock.DeadlockStep {
-	return lock.DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, Ahead: ValueOf(s.Ahead)}
+	return lock.DeadlockStep{Name: s.Name, Holder: s.Holder, WaitsFor: s.WaitsFor, At: ValueOf(s.At), Ahead: ValueOf(s.Ahead)}
 }
 
 // mapOptional is MapSlice for a member that is absent if there are no items.

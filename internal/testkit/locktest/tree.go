@@ -19,6 +19,7 @@ func treeCases() cases {
 		"a lease is renewed and released by its own name":              treeLease,
 		"a waiter below is granted its lock once the root is released": treeWaits,
 		"a waiter at five levels is one waiter":                        treeWaiterCounts,
+		"a chain of waits says at which lock what is in the way is":    treeChain,
 		"a session ends its leases in a tree":                          treeSession,
 		"a stale token of a subtree writes nothing":                    treeFenced,
 	}
@@ -207,6 +208,21 @@ func treeWaits(s *fixture) {
 			s.Errorf("the grant is %+v", g)
 		}
 		s.must(errOf(s.renew(g, longTTL)))
+	}
+}
+
+// treeChain: a waiter waits behind one for the root, which waits for a lease below it.
+func treeChain(s *fixture) {
+	s.tree()
+	s.holdIn("held", lock.Exclusive)
+	s.enqueue(lock.Acquire{Holder: "root"})
+	s.enqueue(lock.Acquire{Locks: lock.One(s.in("below")), Holder: "below"})
+	want := []lock.DeadlockStep{
+		{Name: s.in("below"), Holder: "below", WaitsFor: "root", At: s.name, Ahead: true},
+		{Name: s.name, Holder: "root", WaitsFor: "held", At: s.in("held")},
+	}
+	if c := s.queue(s.in("below")).Chain; c == nil || c.End != lock.ChainUnknown || !slices.Equal(c.Steps, want) {
+		s.Errorf("the chain is %+v, want %+v", c, want)
 	}
 }
 

@@ -139,6 +139,7 @@ class DeadlockStep(TypedDict):
     name: str
     holder: str
     waits_for: str
+    at: NotRequired[str]
     ahead: NotRequired[bool]
 
 

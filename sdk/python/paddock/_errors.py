@@ -93,7 +93,7 @@ class Deadlock(PaddockError):
     @property
     def cycle(self) -> List[Dict[str, Any]]:
         """The circle, this call first: each with the name of the lock, the holder of the call, waits_for (the holder in
-        the way) and, if that one only waits ahead in the queue, ahead."""
+        the way), at (that one's lock, if it is another one of a tree) and, if that one only waits ahead in the queue, ahead."""
         return self.fields.get("cycle") or []
 
 

@@ -27,6 +27,8 @@ export interface DeadlockStep {
   readonly holder: string;
   /** The holder of the lease or of the waiting call in the way. */
   readonly waitsFor: string;
+  /** The lock of that lease or call. Present if it is above or below `name` in a tree. */
+  readonly at?: string;
   /** Present if a waiting call that is ahead in the queue is in the way, not a lease. */
   readonly ahead?: boolean;
 }

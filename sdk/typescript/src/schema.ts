@@ -2556,6 +2556,11 @@ export interface components {
             holder: string;
             /** @description The holder of the lease or of the waiting call in the way. */
             waits_for: string;
+            /**
+             * @description The lock of that lease, or the lock that this other call waits for, if that is above or below `name` in a tree.
+             *     Absent if it is `name`. `(not covered)`, and `waits_for` too, if the API key does not cover it.
+             */
+            at?: string;
             /** @description True if a waiting call that is ahead in the queue is in the way. Absent if a lease is. */
             ahead?: boolean;
         };

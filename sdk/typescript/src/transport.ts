@@ -175,8 +175,8 @@ function blockerOf({ name, holder, retry_after_ms, suspect, ahead }: components[
   return { name, retryAfterMs: retry_after_ms, ...omitUndefined({ holder, suspect, waitersAhead: ahead }) };
 }
 
-function stepOf({ name, holder, waits_for, ahead }: components['schemas']['DeadlockStep']): DeadlockStep {
-  return { name, holder, waitsFor: waits_for, ...omitUndefined({ ahead }) };
+function stepOf({ name, holder, waits_for, at, ahead }: components['schemas']['DeadlockStep']): DeadlockStep {
+  return { name, holder, waitsFor: waits_for, ...omitUndefined({ at, ahead }) };
 }
 
 /** serverErrors are the codes that Paddock sends with a 5xx status. */

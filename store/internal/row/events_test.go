@@ -17,7 +17,7 @@ func anyEvent(t *rapid.T, name string, at time.Time, revision int64) lock.Event 
 	var cycle []lock.DeadlockStep
 	for range rapid.IntRange(0, 3).Draw(t, "steps") {
 		cycle = append(cycle, lock.DeadlockStep{
-			Name: rapid.String().Draw(t, "lock"), Holder: rapid.String().Draw(t, "caller"), Ahead: rapid.Bool().Draw(t, "ahead"),
+			Name: rapid.String().Draw(t, "lock"), Holder: rapid.String().Draw(t, "caller"), Ahead: rapid.Bool().Draw(t, "ahead"), At: rapid.String().Draw(t, "there"),
 		})
 	}
 	kind := rapid.OneOf(rapid.SampledFrom([]lock.Kind{lock.Revoked, lock.Released, lock.Frozen, lock.Thawed, lock.Opened}), rapid.Map(rapid.Int16(), func(n int16) lock.Kind { return lock.Kind(n) })).Draw(t, "kind")

@@ -165,6 +165,23 @@ func checkSlot(slot *int) error {
 	return nil
 }
 
+// InWords returns a duration in its two greatest units, rounded down, such as 26 s or 19 min 58 s; below a second, in
+// milliseconds. A negative one is zero.
+func InWords(d time.Duration) string {
+	switch s := int64(d / time.Second); {
+	case d > 0 && s == 0:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case s < 60:
+		return fmt.Sprintf("%d s", max(s, 0))
+	case s < 3600:
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
+	default:
+		return fmt.Sprintf("%d d %d h", s/86400, s%86400/3600)
+	}
+}
+
 // CheckDuration returns an ErrInvalid error unless d is within the bounds.
 func CheckDuration(field string, d, least, greatest time.Duration) error {
 	if d >= least && d <= greatest {

@@ -3,6 +3,7 @@ package lock
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -133,7 +134,7 @@ func (e *Event) SetTokens(first Token) {
 
 // Explanation returns what people want to know of the event beside its kind, its holder, its token and its caller: the
 // reason, the circle of a deadlock, until when a lock is frozen or closed, and for Refused how late the write was and who
-// held the lock.
+// held the lock then. Holders are quoted: they may be any text.
 func (e Event) Explanation() string {
 	if steps := e.Cycle.Steps(); steps != nil {
 		return e.Reason + ": " + textOf(steps)
@@ -148,10 +149,10 @@ func (e Event) Explanation() string {
 	}
 	text := "after the end of its lease"
 	if e.Late > 0 {
-		text = e.Late.Round(time.Millisecond).String() + " " + text
+		text = InWords(e.Late) + " " + text
 	}
 	if e.HeldBy != "" {
-		text += fmt.Sprintf("; %s holds the lock", e.HeldBy)
+		text += "; " + strconv.Quote(e.HeldBy) + " held the lock then"
 	}
 	text += fmt.Sprintf("; newest token %d", e.Newest)
 	if e.Reason != "" {

@@ -79,7 +79,7 @@ func TestEventsOverLocksAreListed(t *testing.T) {
 		}
 	}
 	_, body := get(t, newLossesFixture(), "/ui/events?holder=biller-1")
-	wantText(t, body, "325ms after the end of its lease; biller-2 holds the lock; newest token 9; ledger", `<a href="/ui/locks/billing:run">`,
+	wantText(t, body, "325 ms after the end of its lease; &#34;biller-2&#34; held the lock then; newest token 9; ledger", `<a href="/ui/locks/billing:run">`,
 		`<a class="by" href="/ui/holder?holder=biller-1">`, `data-stream="/v1/events/stream"`, `data-holder="biller-1"`, `aria-current="page">Events`,
 		`href="/v1/events?holder=biller-1&amp;order=desc"`)
 	_, body = get(t, newLossesFixture(), "/ui/events?kind=deadlock")

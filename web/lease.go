@@ -355,16 +355,5 @@ func (a elapsed) Millis() int64 { return max(time.Duration(a).Milliseconds(), 0)
 // String returns the time in words, rounded down to seconds.
 func (a elapsed) String() string { return words(time.Duration(a)) }
 
-// words returns a duration in its two greatest units, as the script does.
-func words(d time.Duration) string {
-	switch s := max(int64(d/time.Second), 0); {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600:
-		return fmt.Sprintf("%d min %d s", s/60, s%60)
-	case s < 86400:
-		return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
-	default:
-		return fmt.Sprintf("%d d %d h", s/86400, s%86400/3600)
-	}
-}
+// words returns a duration in its two greatest units, rounded down to seconds, as the script does.
+func words(d time.Duration) string { return lock.InWords(d.Truncate(time.Second)) }

@@ -56,7 +56,7 @@ func TestLockPageOpensWithItsPast(t *testing.T) {
 			"first token 1 2031-05-04 11:58:20 20 s expired [expired 0.00% 20.00%]",
 		},
 		"events": {
-			"refused exclusive 2031-05-04 11:59:50 first 1 1m10s after the end of its lease; second holds the lock; newest token 2; table accounts",
+			"refused exclusive 2031-05-04 11:59:50 first 1 1 min 10 s after the end of its lease; &#34;second&#34; held the lock then; newest token 2; table accounts",
 			"queued exclusive 2031-05-04 11:59:35 third",
 			"granted exclusive 2031-05-04 11:58:40 second 2",
 			"expired exclusive 2031-05-04 11:58:40 first 1",

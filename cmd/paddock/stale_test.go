@@ -37,7 +37,7 @@ func TestPausedWorkerIsSeenWithoutALog(t *testing.T) {
 		}
 		return true
 	})
-	want := fmt.Sprintf(`(?m)^\S+ +refused +%d +exclusive +worker-1 +- +\S+s after the end of its lease; worker-2 holds the lock; newest token %d; fenced value accounts$`,
+	want := fmt.Sprintf(`(?m)^\S+ +refused +%d +exclusive +worker-1 +- +\d+ m?s after the end of its lease; "worker-2" held the lock then; newest token %d; fenced value accounts$`,
 		late.Token, holds.Token)
 	if stdout, _ := d.expectExit(exitOK, "history", late.Name, "--kind=refused"); !regexp.MustCompile(want).MatchString(stdout) {
 		t.Errorf("printed\n%s", stdout)

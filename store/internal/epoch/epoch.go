@@ -100,10 +100,10 @@ var (
 	// ErrChanged is returned when the newest epoch is not about this database: Recover starts the next one.
 	ErrChanged = errors.New("the database changed: it was failed over, restored or created again")
 	// errRestored is an ErrChanged: the same server is at an earlier state.
-	errRestored = fmt.Errorf("%w: its log ends before a position that this replica has seen", ErrChanged)
+	errRestored = fmt.Errorf("%w; its log ends before a position that a replica has seen", ErrChanged)
 	// errEventsLost is an ErrChanged, too. Other applications write to the log, and may have moved its end beyond the
 	// position that was seen. Lost tokens and events are certain signs even then.
-	errEventsLost = fmt.Errorf("%w: it has lost events that this replica has seen", ErrChanged)
+	errEventsLost = fmt.Errorf("%w; it has lost events that a replica has seen", ErrChanged)
 	// ErrLengthLost is returned when the newest epoch was started without knowledge of the longest lease, which the
 	// database has lost and this process remembers: Recover extends the pause.
 	ErrLengthLost = errors.New("the newest epoch records shorter leases than were granted")

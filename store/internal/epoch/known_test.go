@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,16 @@ func TestChangedDatabaseIsDetected(t *testing.T) {
 				t.Errorf("%v is no ErrChanged", err)
 			}
 		})
+	}
+}
+
+// TestTheReasonOfAnEpochIsNotAboutOneReplica: it is stored once, and all replicas show it, after a colon.
+func TestTheReasonOfAnEpochIsNotAboutOneReplica(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{errRestored, errEventsLost} {
+		if text := err.Error(); !strings.Contains(text, "that a replica has seen") || strings.Count(text, ":") != 1 {
+			t.Errorf("the reason is %q", text)
+		}
 	}
 }
 

@@ -171,13 +171,13 @@ func TestARefusalOfPermitsSaysHowManyAreOut(t *testing.T) {
 	w.must(acquire(1, permits(5, 3)))
 	w.must(acquire(2, permits(5, 1)))
 	const several = `"worker" and 1 more hold 4 of 5 permits, 3 asked for. Retry later, or wait with wait_ms (not in a batch); ` +
-		`enough leases end in 10000 ms unless they are renewed.`
+		`enough leases end in 10 s unless they are renewed.`
 	if e := w.refused(acquire(3, permits(5, 3)), lock.ErrHeld); e.Detail != several {
 		t.Errorf("three permits are refused with %s", e.Detail)
 	}
 	w.must(acquire(4, permits(5, 1)))
 	const one = `"worker" and 2 more hold 5 of 5 permits. Retry later, or wait with wait_ms (not in a batch); ` +
-		`a lease ends in 10000 ms unless it is renewed.`
+		`a lease ends in 10 s unless it is renewed.`
 	if e := w.refused(acquire(5, permits(5, 1)), lock.ErrHeld); e.Detail != one {
 		t.Errorf("one permit is refused with %s", e.Detail)
 	}

@@ -12,7 +12,7 @@ import (
 func TestThePauseHasACauseThatMayBeAnOperator(t *testing.T) {
 	t.Parallel()
 	d := acquire(1).Apply(lock.View{Now: t0, GrantsPausedUntil: t0.Add(time.Minute), Locks: []lock.Record{{Name: name}}})
-	for _, cause := range []string{"failed over", "restored", "created again", "an operator began an epoch"} {
+	for _, cause := range []string{"New grants are paused for 1 min 0 s;", "failed over", "restored", "created again", "an operator began an epoch"} {
 		if d.Err == nil || !strings.Contains(d.Err.Error(), cause) {
 			t.Errorf("%v: does not say %s", d.Err, cause)
 		}

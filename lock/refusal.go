@@ -56,8 +56,8 @@ func errHeld(s *lockState, m Member) *Error {
 	}
 	e.Holder, e.Newest, e.RetryAfter = first.Holder, s.record.Token, untilFirstEnd(leases, s.now)
 	if !held {
-		e.Detail = fmt.Sprintf("The lease of %q was revoked; its grace ends in %d ms. "+
-			"Retry then, "+orWait+".", first.Holder, e.RetryAfter.Milliseconds())
+		e.Detail = fmt.Sprintf("The lease of %q was revoked; its grace ends in %s. "+
+			"Retry then, "+orWait+".", first.Holder, InWords(e.RetryAfter))
 		return e
 	}
 	what := "the lock"
@@ -84,11 +84,11 @@ func errHeld(s *lockState, m Member) *Error {
 			"holder renews or releases it, or an operator has looked at the work and revokes the lease. Retry later, "+orWait+".", holders)
 		return e
 	}
-	end := "a lease ends in %d ms unless it is renewed"
+	end := "a lease ends in %s unless it is renewed"
 	if m.permits() > 1 {
-		end = "enough leases end in %d ms unless they are renewed"
+		end = "enough leases end in %s unless they are renewed"
 	}
-	e.Detail = fmt.Sprintf("%s. Retry later, "+orWait+"; "+end+".", holders, e.RetryAfter.Milliseconds())
+	e.Detail = fmt.Sprintf("%s. Retry later, "+orWait+"; "+end+".", holders, InWords(e.RetryAfter))
 	return e
 }
 
@@ -105,8 +105,8 @@ func (s *lockState) permitsOut(m Member) string {
 func errFull(s *lockState, e *Error) *Error {
 	e.Newest, e.RetryAfter = s.record.Token, untilFirstEnd(s.record.Leases, s.now)
 	e.Detail = fmt.Sprintf("%s has %d leases, those of the locks below it included; that is the most that a lock can have. "+
-		"Retry later, "+orWait+"; a lease ends in %d ms unless it is renewed.",
-		s.record.Name, len(s.record.Leases), e.RetryAfter.Milliseconds())
+		"Retry later, "+orWait+"; a lease ends in %s unless it is renewed.",
+		s.record.Name, len(s.record.Leases), InWords(e.RetryAfter))
 	return e
 }
 
@@ -163,8 +163,8 @@ func errPaused(s *lockState) *Error {
 	return &Error{Code: ErrUnavailable, RetryAfter: left, Ahead: s.attachedWaiters(), Detail: fmt.Sprintf(
 		"The database may have lost leases whose holders still work: it was failed over, restored or created again, "+
 			"or an operator began an epoch. "+
-			"New grants are paused for %d ms; existing leases stay valid. Retry then, "+orWait+".",
-		left.Milliseconds())}
+			"New grants are paused for %s; existing leases stay valid. Retry then, "+orWait+".",
+		InWords(left))}
 }
 
 // errDone returns the refusal of a request for a lock that a Release has closed.
@@ -172,15 +172,15 @@ func errDone(s *lockState) *Error {
 	c := s.record.Closed
 	left := max(c.Until.Sub(s.view.Now), 1)
 	return &Error{Code: ErrAlreadyDone, Holder: c.Holder, DoneAt: c.At, RetryAfter: left, Newest: s.record.Token, Ahead: s.attachedWaiters(),
-		Detail: fmt.Sprintf("The work of %s is done: %q released it at %s and closed it. It opens in %d ms. Retry then, "+orWait+".",
-			s.record.Name, c.Holder, c.At.Format(time.RFC3339), left.Milliseconds())}
+		Detail: fmt.Sprintf("The work of %s is done: %q released it at %s and closed it. It opens in %s. Retry then, "+orWait+".",
+			s.record.Name, c.Holder, c.At.Format(time.RFC3339), InWords(left))}
 }
 
 // errDoneAbove is errDone for a request for a lock below.
 func errDoneAbove(s *lockState) *Error {
 	e := errDone(s)
-	e.Code, e.Detail = ErrHeld, fmt.Sprintf("%s, which is above, is closed, and the locks below it with it. It opens in %d ms. Retry then, "+
-		orWait+".", s.record.Name, e.RetryAfter.Milliseconds())
+	e.Code, e.Detail = ErrHeld, fmt.Sprintf("%s, which is above, is closed, and the locks below it with it. It opens in %s. Retry then, "+
+		orWait+".", s.record.Name, InWords(e.RetryAfter))
 	e.DoneAt = time.Time{}
 	return e
 }
@@ -197,7 +197,7 @@ func errFrozen(s *lockState, f *Freeze) *Error {
 	}
 	if !f.Until.IsZero() {
 		e.RetryAfter = max(f.Until.Sub(s.view.Now), 1)
-		when = fmt.Sprintf("that ends in %d ms", e.RetryAfter.Milliseconds())
+		when = fmt.Sprintf("that ends in %s", InWords(e.RetryAfter))
 	}
 	e.Detail = fmt.Sprintf("%s has frozen %s (%s). Nothing new is granted there until %s; existing leases stay valid. "+
 		"Retry then, "+orWait+".", who, f.Scope, strings.TrimSuffix(f.Reason, "."), when)
@@ -298,7 +298,7 @@ func errLimitReached(held *Error) *Error {
 func errWaitEnded(locks []*lockState, members []Member, id LeaseID, kept time.Duration) *Error {
 	e := errNotGranted(locks, members, id)
 	if e.KeptFor = kept; kept > 0 {
-		e.Detail += fmt.Sprintf(" Your place is kept for %d ms; retry with the same lease_id.", kept.Milliseconds())
+		e.Detail += fmt.Sprintf(" Your place is kept for %s; retry with the same lease_id.", InWords(kept))
 	}
 	return e
 }

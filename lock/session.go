@@ -136,8 +136,8 @@ func (s Session) errLost(now time.Time) *Error {
 	}
 	what := map[Kind]string{Released: "was closed", Expired: "expired", Revoked: "ended"}[how]
 	return &Error{Code: ErrSessionLost, Ended: how, EndedAt: at, Reason: s.Reason, RevokedBy: s.revokedBy(), GraceLeft: s.graceLeft(now), Detail: fmt.Sprintf(
-		"The session %s %d ms ago, and its leases end with it. %sStop the work; to continue, open a session with a new session_id.",
-		what, max(now.Sub(at), 0).Milliseconds(), revocation(how, s.Reason, s.revokedBy()))}
+		"The session %s %s ago, and its leases end with it. %sStop the work; to continue, open a session with a new session_id.",
+		what, InWords(now.Sub(at)), revocation(how, s.Reason, s.revokedBy()))}
 }
 
 // revokedBy returns the name of the API key that revoked the session; empty for none.

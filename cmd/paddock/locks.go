@@ -327,7 +327,7 @@ func blockedBy(w lock.WaiterInfo) string {
 	case w.BlockedBy == lock.BlockedByClosure:
 		return "the lock is closed or frozen; paddock get shows why"
 	case w.BlockedBy == lock.BlockedByPause:
-		return "grants are paused after a fail-over; paddock epoch list shows until when"
+		return "grants are paused by a new epoch; paddock epoch list shows until when"
 	case len(w.Leases) == 0:
 		return "nothing is seen; it is next"
 	}

@@ -167,6 +167,7 @@ func TestQueueExplainsWhatBlocksAWaiter(t *testing.T) {
 		"reader (token 7)":            {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader}},
 		"reader (token 7) and 1 more": {BlockedBy: lock.BlockedByHolders, Leases: []lock.LeaseInfo{reader, reader}},
 		"nothing is seen; it is next": {BlockedBy: lock.BlockedByHolders},
+		"grants are paused by a new epoch; paddock epoch list shows until when": {BlockedBy: lock.BlockedByPause},
 		"client disconnected; place kept for 8s": {BlockedBy: lock.BlockedByDisconnect,
 			KeptFor: 8 * time.Second},
 	} {

@@ -198,7 +198,7 @@ const (
 	reasonDisconnected  = "client disconnected"
 	reasonCallLost      = "call ended without an answer"
 	reasonPlaceReleased = "place released"
-	reasonPlaceLapsed   = "place not used again in time"
+	reasonPlaceLapsed   = "its client did not come back in time"
 	reasonAlreadyDone   = "already done"
 )
 

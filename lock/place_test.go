@@ -52,7 +52,7 @@ func TestPlaceOutlivesTheConnection(t *testing.T) {
 			acquire 1 ttl=1h; wait 2; after 19s
 			cut 2; after retention-1ns
 			sweep -> nothing [1 | (2)]; after 1ns
-			sweep -> dequeued(place not used again in time) [1 |]`,
+			sweep -> dequeued(its client did not come back in time) [1 |]`,
 		"over any number of cuts": `
 			acquire 1 ttl=1h; wait 2; wait 3; after 15s
 			cut 2; after 100ms; wait 2; after 15s
@@ -127,7 +127,7 @@ func TestKeptPlace(t *testing.T) {
 		"ends with an event": begin + `
 			renew 1 ttl=1h; after retention-1ns
 			sweep -> nothing due=1ns; after 1ns
-			sweep -> dequeued(place not used again in time)
+			sweep -> dequeued(its client did not come back in time)
 			wait 2 -> [1 | 3 2]`,
 		"is given to a call that does not wait, too": `
 			acquire 1; wait 2

@@ -49,7 +49,7 @@ func TestServiceInfoIsServed(t *testing.T) {
 	want := map[string]any{
 		"settings": []any{}, "databases": []any{map[string]any{
 			"cell": "main", "problem": "It is away.", "age_ms": 0.0, "event_retention_ms": 0.0,
-			"replicas": []any{}, "standbys": []any{}, "tables": []any{}, "hidden": []any{},
+			"earlier_epochs": []any{}, "replicas": []any{}, "standbys": []any{}, "tables": []any{}, "hidden": []any{},
 		}},
 	}
 	if diff := cmp.Diff(want, served.body); served.StatusCode != http.StatusOK || diff != "" {

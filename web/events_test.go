@@ -124,7 +124,7 @@ func TestEventsLeadToWhatHappenedAroundThem(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/ui/events?kind=expired", "/ui/locks/billing:run", "/ui/holder?holder=biller-1"} {
 		_, body := get(t, newLossesFixture(), path)
-		wantText(t, body, `href="/ui/events?around=2031-05-04T11%3A00%3A00Z"`)
+		wantText(t, body, `href="/ui/events?until=2031-05-04T11%3A00%3A10Z"`)
 	}
 }
 

@@ -52,9 +52,13 @@ type event struct {
 // HasHolder reports whether the event is about a lease or a waiter, not a freeze.
 func (e event) HasHolder() bool { return e.Kind != lock.Frozen && e.Kind != lock.Thawed }
 
+// shortlyAfter is how far the list of what happened around an event goes on after it. The list has the newest event first,
+// and so begins near this one.
+const shortlyAfter = 10 * time.Second
+
 // AroundURL returns the URL of what happened around the event, to any lock.
 func (e event) AroundURL() string {
-	return address(eventsRoot, url.Values{"around": {e.At.UTC().Format(time.RFC3339)}})
+	return address(eventsRoot, url.Values{"until": {e.At.Add(shortlyAfter).UTC().Format(time.RFC3339)}})
 }
 
 // A bar is a lease or a wait in the timeline.

@@ -35,7 +35,7 @@ WHEN is an instant such as 2026-01-02T03:12:00Z, a time of the last 24 hours on 
 long ago it was, such as 2h.
 
     paddock events --kind expired,revoked,refused --since 1h
-    paddock events --around 03:12
+    paddock events --around 03:12 --limit 200
     paddock events --deadlock --since 1d
     paddock events --prefix jobs: --holder worker-1 --limit 100
     paddock events --prefix jobs: --follow -o json | jq -r '.lock'
@@ -57,13 +57,11 @@ func (c *eventsCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	events, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (pastEvents, error) { return newestEvents(ctx, p, locks, q) })
+	events, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (pastEvents, error) { return c.events(ctx, p, locks, q) })
 	if err != nil {
 		return err
 	}
-	if events.gap {
-		p.log.Warn("older events are no longer kept")
-	}
+	events.warn(p.log, q)
 	return p.print(c.Output, showEvents(events.all, c.epochsAmong(ctx, locks, q, events)))
 }
 
@@ -76,8 +74,11 @@ func (c *eventsCommand) epochsAmong(ctx context.Context, locks *client.Client, q
 			info = seen
 		}
 	}
-	if events.cut {
+	if events.olderCut {
 		q.Since = time.Time{}
+	}
+	if events.newerCut {
+		q.Until = events.all[len(events.all)-1].At
 	}
 	newestFirst := slices.Clone(events.all)
 	slices.Reverse(newestFirst)
@@ -121,6 +122,7 @@ func (w *watcher) printNewest(ctx context.Context, q paddock.EventQuery, limit t
 	if err := w.out.begin(); err != nil {
 		return err
 	}
+	events.warn(w.log, q)
 	for _, e := range events.all {
 		if err := w.printEvent(e); err != nil {
 			return err

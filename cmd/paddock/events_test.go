@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-lock/paddock/api"
 	"github.com/paddock-lock/paddock/lock"
@@ -24,7 +25,7 @@ func TestEventsOfAllLocksArePrinted(t *testing.T) {
 		{"--prefix=jobs: --holder=b", "granted b, revoked b"},
 		{"--prefix=up --since=1h", "granted b"},
 		{"--until=1h", ""},
-		{"--around=1s --limit=2", "granted c, granted b"},
+		{"--around=1s", "granted a, released a, granted b, queued c, revoked b, granted c, granted b"},
 		{"--around=1h", ""},
 		{"--deadlock", ""},
 		{"--since=" + past[4].At.Format("2006-01-02T15:04:05.999999999Z07:00") + " --kind=revoked,granted --limit=1000", "revoked b, granted c, granted b"},
@@ -50,6 +51,39 @@ func TestEventsOfAllLocksArePrinted(t *testing.T) {
 	}
 	if !regexp.MustCompile("^" + strings.Join(want, "\n") + "\n$").MatchString(stdout) {
 		t.Errorf("printed\n%s", stdout)
+	}
+}
+
+// TestEventsThatTheLimitLeavesOutAreMentioned, if a time was asked for: the newest ones are shown, or those nearest to the
+// instant.
+func TestEventsThatTheLimitLeavesOutAreMentioned(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	past := d.past("jobs:nightly")
+	around := "--around=" + past[3].At.Format(time.RFC3339Nano)
+	const cut = "not all events of that time are shown; give a greater --limit"
+	for _, c := range []struct{ args, want, warning string }{
+		{"--since=1h --limit=2", "revoked b, granted c", cut},
+		{"--since=1h --limit=6", "granted a, released a, granted b, queued c, revoked b, granted c", ""},
+		{around + " --limit=1", "queued c", cut},
+		{around + " --limit=2", "granted b, queued c", cut},
+		{around + " --limit=5", "released a, granted b, queued c, revoked b, granted c", cut},
+		{around + " --limit=6", "granted a, released a, granted b, queued c, revoked b, granted c", ""},
+	} {
+		for _, command := range []string{"events", "history jobs:nightly"} {
+			stdout, stderr := d.expectExit(exitOK, append(strings.Fields(command+" -o json"), strings.Fields(c.args)...)...)
+			var events []api.Event
+			if err := json.Unmarshal([]byte(stdout), &events); err != nil {
+				t.Fatalf("%v: %s", err, stdout)
+			}
+			var got []string
+			for _, e := range events {
+				got = append(got, fmt.Sprintf("%s %s", e.Kind, e.Holder))
+			}
+			if strings.Join(got, ", ") != c.want || !strings.Contains(stderr, c.warning) || (stderr == "") != (c.warning == "") {
+				t.Errorf("%s %s: %v, want %s\n%s", command, c.args, got, c.want, stderr)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -33,7 +34,7 @@ type pastFlags struct {
 	Kind     []string `placeholder:"KIND" complete:"kind" unset:"all kinds" help:"Only events of these kinds, with commas between them."`
 	Deadlock bool     `help:"Only waiters that were removed from a queue to break a deadlock, with its circle."`
 	Holder   string   `placeholder:"NAME" unset:"all holders" help:"Only events of this holder."`
-	Limit    int      `default:"20" placeholder:"N" help:"How many events to show: the newest ones."`
+	Limit    int      `default:"20" placeholder:"N" help:"How many events to show: the newest ones; with --around, the nearest to it."`
 }
 
 func (historyCommand) Help() string {
@@ -62,13 +63,11 @@ func (c *historyCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	events, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (pastEvents, error) { return newestEvents(ctx, p, locks, q) })
+	events, err := read(ctx, p, c.retryFlags, func(ctx context.Context) (pastEvents, error) { return c.events(ctx, p, locks, q) })
 	if err != nil {
 		return err
 	}
-	if events.gap {
-		p.log.Warn("older events are no longer kept", "lock", c.Name)
-	}
+	events.warn(p.log, q, "lock", c.Name)
 	return p.print(c.Output, showHistory(events.all))
 }
 
@@ -141,26 +140,75 @@ func parseInstant(flag, text string, now time.Time) (time.Time, error) {
 type pastEvents struct {
 	all []lock.Event
 	gap bool // older ones are no longer kept
-	cut bool // there are older ones than the query's limit allows
+	// There are older or newer ones than the query's limit allows.
+	olderCut, newerCut bool
+}
+
+// warn logs that events of the time that the query asks for are missing. The args are those of the log.
+func (e pastEvents) warn(log *slog.Logger, q paddock.EventQuery, args ...any) {
+	if e.gap {
+		log.Warn("older events are no longer kept", args...)
+	}
+	if e.newerCut || e.olderCut && !q.Since.IsZero() {
+		log.Warn("not all events of that time are shown; give a greater --limit, or a shorter time by --since and --until", args...)
+	}
+}
+
+// events returns the last events that the query selects; with --around, those nearest to the instant.
+func (c pastFlags) events(ctx context.Context, p *program, locks paddock.Service, q paddock.EventQuery) (pastEvents, error) {
+	if c.Around == "" {
+		return newestEvents(ctx, p, locks, q)
+	}
+	at := q.Since.Add(q.Until.Sub(q.Since) / 2)
+	before, after := q, q
+	before.Until, after.Since, after.Descending = at, at, false
+	found, err := readEvents(ctx, p, locks, before, q.Limit+1)
+	if err != nil {
+		return found, err
+	}
+	later, err := readEvents(ctx, p, locks, after, q.Limit+1)
+	if err != nil {
+		return found, err
+	}
+	some := min(len(found.all), max(q.Limit/2, q.Limit-len(later.all)))
+	rest := min(len(later.all), q.Limit-some)
+	found.olderCut, found.newerCut = some < len(found.all), rest < len(later.all)
+	found.all = found.all[:some]
+	slices.Reverse(found.all)
+	found.all = append(found.all, later.all[:rest]...)
+	return found, nil
 }
 
 // newestEvents returns the last events that the query selects.
-func newestEvents(ctx context.Context, p *program, locks paddock.Service, q paddock.EventQuery) (found pastEvents, err error) {
-	for wanted := q.Limit; len(found.all) < wanted; {
-		q.Limit = wanted - len(found.all)
+func newestEvents(ctx context.Context, p *program, locks paddock.Service, q paddock.EventQuery) (pastEvents, error) {
+	wanted := q.Limit
+	if !q.Since.IsZero() {
+		wanted++ // is there another one in the range?
+	}
+	found, err := readEvents(ctx, p, locks, q, wanted)
+	if len(found.all) > q.Limit {
+		found.all, found.olderCut = found.all[:q.Limit], true
+	}
+	slices.Reverse(found.all)
+	return found, err
+}
+
+// readEvents returns as many events as wanted, if there are so many, in the order of the query.
+func readEvents(ctx context.Context, p *program, locks paddock.Service, q paddock.EventQuery, wanted int) (found pastEvents, err error) {
+	for len(found.all) < wanted {
+		q.Limit = min(wanted-len(found.all), paddock.MaxLimit)
 		page, err := locks.Events(ctx, q)
 		if err != nil {
 			return found, err
 		}
 		warnUnreadable(p.log, page.Unreadable)
 		found.all = append(found.all, page.Items...)
-		if found.cut = page.Next != ""; !found.cut {
-			found.gap = page.Gap
+		if page.Next == "" || !q.Descending && len(page.Items) < q.Limit && page.SearchedTo.IsZero() { // later events may happen yet
+			found.gap, found.olderCut = page.Gap, false
 			break
 		}
-		q.Cursor = page.Next
+		q.Cursor, found.olderCut = page.Next, q.Descending
 	}
-	slices.Reverse(found.all)
 	return found, nil
 }
 

@@ -115,7 +115,7 @@
 //
 //	live            everything that the stream has sent is shown
 //	connecting…     not yet
-//	newer rows wait until the pointer leaves the table, or the page is scrolled back to its top
+//	12 newer        so many rows wait until the pointer leaves the table, or the page is scrolled back to its top
 //	not connected   the stream is down; the script reconnects while the page is open
 //	not refreshed   the stream is up, but the page could not be fetched
 //	no answer       the page was not answered yet, two seconds after it was due

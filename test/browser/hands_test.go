@@ -293,28 +293,23 @@ func newerEventsWait(t *testing.T, browser context.Context) {
 	newest := func() string {
 		return fmt.Sprintf("document.querySelector('.events tbody tr').dataset.key === 'event %d' && document.getElementById('live').textContent === 'live'", sent)
 	}
-	// waits sends more events than the page has rows, and fails unless all stays where it is.
-	waits := func(scrolled int) {
-		t.Helper()
-		before := value[float64](b, row)
-		send(120)
-		b.wait("document.getElementById('live').textContent === 'newer rows wait'")
-		if at, y := value[float64](b, row), value[int](b, "scrollY"); at != before || y != scrolled {
-			t.Errorf("the row was at %g, is at %g; the page is scrolled by %d, want %d", before, at, y, scrolled)
-		}
+	before := value[float64](b, row)
+	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 600, before+12))
+	send(120)
+	b.wait("document.getElementById('live').textContent === '100+ newer'")
+	if at, y := value[float64](b, row), value[int](b, "scrollY"); at != before || y != 0 {
+		t.Errorf("the row was at %g, is at %g; the page is scrolled by %d", before, at, y)
 	}
-	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 600, value[float64](b, row)+12))
-	waits(0)
 	b.do(b.ctx, chromedp.MouseEvent("mouseMoved", 600, 5))
 	b.wait(newest())
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("scrollTo(0, 400)"))
 	send(5)
-	b.wait("document.getElementById('live').textContent === 'newer rows wait' && scrollY === 400")
+	b.wait("document.getElementById('live').textContent === '5 newer' && scrollY === 400")
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("scrollTo(0, 0)"))
 	b.wait(newest())
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("scrollTo(0, 400)"))
 	send(5)
-	b.wait("document.getElementById('live').textContent === 'newer rows wait' && scrollY === 400")
+	b.wait("document.getElementById('live').textContent === '5 newer' && scrollY === 400")
 	b.do(b.ctx, chromedp.Evaluate[chromedp.Void]("document.getElementById('refresh').click()"))
 	b.wait(newest())
 }

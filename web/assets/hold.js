@@ -20,23 +20,25 @@ function underPointer(list) {
 }
 
 function rowToHold(list) {
-  const under = underPointer(list);
-  if (under) return under.closest(rows);
-  return scrollY > 0 ? [...list.querySelectorAll(rows)].find((row) => row.getBoundingClientRect().bottom > 0) : null;
+  const under = underPointer(list)?.closest(rows);
+  return under || scrollY === 0 ? under : [...list.querySelectorAll(rows)].find((row) => row.getBoundingClientRect().bottom > 0);
 }
 
 // readTable returns the table with the row to hold, if the table begins with the newest rows.
 export const readTable = (list) => rowToHold(list)?.closest('table:is(.timeline, .events)');
 
 // holdNewer has newer rows wait: if the fresh page has some above those of readTable, it gets the table as it is, and
-// holdNewer returns true. Otherwise the page would scroll after the row for as long as newer ones come.
+// holdNewer returns how many there are, in words. Otherwise the page would scroll after the row for as long as newer ones
+// come.
 export function holdNewer(list, page) {
   const table = readTable(list);
   const fresh = table && page.querySelector(`table.${table.classList[0]}`);
-  const newest = (of) => of.querySelector(rows)?.dataset.key;
-  if (!fresh || newest(fresh) === newest(table)) return false;
+  if (!fresh) return '';
+  const keys = Array.from(fresh.querySelectorAll(rows), (row) => row.dataset.key);
+  const newer = keys.indexOf(table.querySelector(rows).dataset.key);
+  if (newer === 0) return '';
   fresh.replaceWith(table.cloneNode(true));
-  return true;
+  return newer > 0 ? `${newer} newer` : `${keys.length}+ newer`;
 }
 
 // steadily runs change. If the row is still there then, it scrolls, and where that is not enough moves the list, so that the

@@ -24,7 +24,7 @@ let fresh = -Infinity; // when the shown page was requested
 let watched = 0; // when the page began to refresh itself, or went on
 let changed = 0; // when the state of the stream last changed, or it came in sync
 let problem = ''; // of the last refresh
-let held = false; // since it newer rows wait until nobody reads the table
+let held = ''; // how many newer rows wait since then until nobody reads the table; '': none
 const still = 'still' in live.parentElement.dataset; // the page will never show anything else
 
 const paused = () => pause.getAttribute('aria-pressed') === 'true';
@@ -39,9 +39,9 @@ const late = () => !problem && performance.now() - Math.max(fresh, watched) > pe
 
 const page = refresher({
   period,
-  done(why, began, rowsWait) {
+  done(why, began, newer) {
     problem = why;
-    held = rowsWait;
+    held = newer;
     if (!why) fresh = began;
     report();
     settle();
@@ -73,7 +73,7 @@ function liveState() {
   if (still) return ['', ''];
   if (paused()) return ['paused', 'paused'];
   if (late()) return ['lost', 'no answer'];
-  if (held && streamState !== 'lost') return ['paused', 'newer rows wait'];
+  if (held && streamState !== 'lost') return ['paused', held];
   if (!stream) return problem ? ['lost', 'not refreshed'] : ['polled', 'every 5 s'];
   if (problem || streamState === 'lost') return ['lost', streamState === 'lost' ? 'not connected' : 'not refreshed'];
   if (fresh >= synced) return ['live', 'live'];

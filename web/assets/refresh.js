@@ -22,7 +22,7 @@ async function fetchPage() {
   return { page, came };
 }
 
-// show updates the page, and returns whether newer rows wait. The focus stays, or moves to the element with the same key,
+// show updates the page, and returns how many newer rows wait. The focus stays, or moves to the element with the same key,
 // or else to the list.
 function show({ page, came }) {
   const list = document.getElementById('list');
@@ -44,8 +44,8 @@ function show({ page, came }) {
 // refresher returns functions that refresh the page. There is one request at a time, and at least a second between
 // them, or more if the service is slow.
 //   period()                     the greatest age of a page, in ms; Infinity for no limit
-//   done(problem, began, held)   is called after each refresh, with when it began; problem is '' on success; held tells
-//                                whether newer rows wait
+//   done(problem, began, held)   is called after each refresh, with when it began; problem is '' on success; held says
+//                                how many newer rows wait, '' if none do
 export function refresher({ period, done }) {
   let timer, due = Infinity, running = false, again = false, began = -Infinity, took = 0;
 
@@ -72,7 +72,7 @@ export function refresher({ period, done }) {
     running = true;
     again = false;
     began = performance.now();
-    let problem = '', held = false;
+    let problem = '', held = '';
     try {
       held = show(await fetchPage());
     } catch (error) {

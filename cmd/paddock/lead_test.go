@@ -92,7 +92,8 @@ func TestACandidateThatIsNotElectedLeavesOnASignal(t *testing.T) {
 	d.awaitEvent(nightly, lock.Dequeued, "a")
 }
 
-// TestThePausedLeaderIsRefused pauses a leader and its command until another one leads and writes.
+// TestThePausedLeaderIsRefused pauses a leader and its command until another one leads and writes. Then it is a candidate
+// again, which goes on waiting when it is continued.
 func TestThePausedLeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newHarness(t)
@@ -114,7 +115,10 @@ func TestThePausedLeaderIsRefused(t *testing.T) {
 	}
 	a.send(t, syscall.SIGCONT)
 	a.Stderr.Await(t, `(the leadership was lost, so the command was stopped)`)
+	a.Stderr.Await(t, `(waiting to be elected again)`)
+	a.send(t, syscall.SIGCONT)
 	a.Signal(t, syscall.SIGTERM)
+	a.expectExit(t, exitSignalled+int(syscall.SIGTERM), "before this candidate was elected")
 	b.Signal(t, syscall.SIGTERM)
 }
 

@@ -26,12 +26,18 @@ func Listen() *Signals {
 }
 
 // FirstBefore waits until done is closed or a signal is received that asks this process to end. It reports whether
-// there was such a signal.
+// there was such a signal. After a command has run, it also stops and continues this process.
 func (s *Signals) FirstBefore(done <-chan struct{}) (syscall.Signal, bool) {
 	for {
 		select {
 		case sig := <-s.received:
-			if sig != syscall.SIGWINCH {
+			switch sig {
+			case syscall.SIGWINCH, syscall.SIGCONT:
+			case syscall.SIGTSTP:
+				if hasJobControl() {
+					s.suspend()
+				}
+			default:
 				return sig.(syscall.Signal), true
 			}
 		case <-done:
@@ -40,7 +46,7 @@ func (s *Signals) FirstBefore(done <-chan struct{}) (syscall.Signal, bool) {
 	}
 }
 
-// listenForJobControl receives also the signals that stop and continue this process while a command runs.
+// listenForJobControl receives also the signals that stop and continue this process, from the first command on.
 func (s *Signals) listenForJobControl() { signal.Notify(s.received, syscall.SIGCONT, syscall.SIGTSTP) }
 
 // suspend stops our process group, this process included, as Ctrl-Z would, and returns when it is continued.

@@ -219,23 +219,19 @@ func TestACellThatHangsIsBounded(t *testing.T) {
 	acquire := func(in string) (lock.Grant, error) {
 		return locks.Acquire(t.Context(), lock.Acquire{Locks: lock.One(homeOf(t, in, both...) + uuid.NewString()), Holder: "me", LeaseID: lock.LeaseID(uuid.New())})
 	}
-	for _, cell := range []string{"main", "spare"} {
-		if _, err := acquire(cell); err != nil {
-			t.Fatal(err)
-		}
+	grants := func(cell string) { // a call may take longer than --request-timeout on a busy machine
+		t.Helper()
+		await.Until(t, "cell "+cell+" grants a lock", func() bool { _, err := acquire(cell); return err == nil })
 	}
+	grants("main")
+	grants("spare")
 	hangs.Store(true)
 	for range 3 {
 		if _, err := acquire("spare"); !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrUnknownOutcome) || !strings.Contains(err.Error(), "ell spare") {
 			t.Errorf("in the cell that hangs: %v", err)
 		}
-		if _, err := acquire("main"); err != nil {
-			t.Errorf("in the other cell: %v", err)
-		}
+		grants("main")
 	}
 	hangs.Store(false)
-	await.Until(t, "the cell is back", func() bool {
-		_, err := acquire("spare")
-		return err == nil
-	})
+	grants("spare")
 }

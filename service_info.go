@@ -59,17 +59,18 @@ type EpochInfo struct {
 	GrantsPausedUntil time.Time
 }
 
-// An EarlierEpoch is an epoch, without what is of interest of the newest one only.
+// An EarlierEpoch is what is told of every epoch. Of the newest one there is more, see [EpochInfo].
 type EarlierEpoch struct {
 	Number  int64
 	BeganAt time.Time
 	Reason  string // why it began
 }
 
-// EpochsAmong returns the known epochs that began among the events, which are the newest first, like the epochs of each
-// place. At i are those that began after event i, but not after the next newer one, or of the newest event not after
-// until; zero: no bound. At len(events) are those that began after since, but before all events; zero: none. A service
-// with several databases returns none: an event does not tell which of them it is of.
+// EpochsAmong tells which of the known epochs began where in a list of events, the newest first, that covers the time from
+// since to until. Entry i of the answer has the epochs that began after event i and before the one above it, or before until
+// if i is 0; the last entry has those that began after since and before all events. Each entry has the newest first. A zero
+// until is no bound, and a zero since leaves the last entry empty. With several databases all are empty: an event does not
+// tell which database it is of.
 func (s ServiceInfo) EpochsAmong(events []lock.Event, since, until time.Time) [][]EarlierEpoch {
 	begun := make([][]EarlierEpoch, len(events)+1)
 	for i, e := range events {

@@ -34,9 +34,9 @@
 // every five seconds. The page of the rules has no script: it shows the state as of when it was loaded, in UTC.
 //
 // The key / goes to the search, and the arrows up and down go from lock to lock, or from box to box. While the page
-// changes, the row under the pointer stays where it is, or else the first visible one of a page that is scrolled. If the
-// row is in a table that begins with the newest rows, newer ones wait until nobody reads the table: otherwise the page
-// would scroll by itself.
+// changes, the row under the pointer stays where it is, or else the first visible one of a page that is scrolled. A table
+// that has its newest rows first does not change while it has that row: the page says how many newer ones there are, and
+// shows them when the pointer leaves or the page is back at the top.
 //
 // A form's control has no name of a method of forms: the browser would hide the method behind the control. So the search
 // is the parameter q.

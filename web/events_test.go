@@ -238,7 +238,7 @@ func readHolder(t *testing.T, fx *webtest.Service, holder string) (*http.Respons
 	return get(t, fx, "/ui/holder?holder="+url.QueryEscape(holder))
 }
 
-// TestEventsShowWhereAnEpochBegan, with its reason for those who may see how the service is.
+// TestEventsShowWhereAnEpochBegan: with its reason, if the key may see the page of the service.
 func TestEventsShowWhereAnEpochBegan(t *testing.T) {
 	t.Parallel()
 	memory := memlock.New()

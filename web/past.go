@@ -44,8 +44,8 @@ type event struct {
 	Circle *circle     // of a deadlock; nil: none
 	With   *otherLocks // of its set; nil: none
 	On     *namedLock  // its lock, on a page about several; nil: the page's
-	// Epochs are those that began after the event and before the next newer one of the list, the newest first. One without a
-	// number stands for those that the reader may not see, or of which nothing is known any more.
+	// Epochs began between the event and the one above it, the newest first. An epoch without a number stands for those that
+	// the reader may not see, or that are too old to be known.
 	Epochs []paddock.EarlierEpoch
 }
 

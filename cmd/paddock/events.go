@@ -62,16 +62,18 @@ func (c *eventsCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	events.warn(p.log, q)
-	return p.print(c.Output, showEvents(events.all, c.epochsAmong(ctx, locks, q, events)))
+	return p.print(c.Output, showEvents(events.all, c.epochsAmong(ctx, p, locks, q, events)))
 }
 
 // epochsAmong returns the epochs that began among the events of the query, the oldest first: at each event those before
-// it, and last those after all. They are for a table, and known to a key for how the service is only.
-func (c *eventsCommand) epochsAmong(ctx context.Context, locks *client.Client, q paddock.EventQuery, events pastEvents) [][]paddock.EarlierEpoch {
+// it, and last those after all. They are for a table. A key that may not see how the service is gets none.
+func (c *eventsCommand) epochsAmong(ctx context.Context, p *program, locks *client.Client, q paddock.EventQuery, events pastEvents) [][]paddock.EarlierEpoch {
 	var info paddock.ServiceInfo
 	if isTable(c.Output) {
-		if seen, err := locks.ServiceInfo(ctx); err == nil {
-			info = seen
+		var err error
+		info, err = locks.ServiceInfo(ctx)
+		if err != nil && !errors.Is(err, lock.ErrRoleMissing) && !errors.Is(err, lock.ErrNameNotAllowed) {
+			p.log.Warn("new epochs among the events are not shown", "error", err)
 		}
 	}
 	if events.olderCut {

@@ -47,6 +47,23 @@ func TestStoppedCommandContinues(t *testing.T) {
 	k.exitShell()
 }
 
+// TestACandidateIsStoppedAndContinuedAfterItsFirstTerm as any job: it waits to be elected again, and is.
+func TestACandidateIsStoppedAndContinuedAfterItsFirstTerm(t *testing.T) {
+	t.Parallel()
+	d := newHarness(t)
+	k := d.startShell()
+	k.typeAndAwait("$PADDOCK lead --holder a "+nightly+" -- sleep 1000\n", "leading "+nightly)
+	d.enqueue(lock.Acquire{Locks: lock.One(nightly), Holder: "b"})
+	d.revoke("a drill")
+	k.Stdout.Await(t, "(waiting to be elected again)")
+	k.typeAndAwait(ctrlZ, `Stopped(?s:.*)\? $`)
+	k.typeAndAwait("fg\n", "lead --holder a")
+	d.revoke("the drill is over")
+	k.Stdout.Await(t, "(leading "+nightly+")")
+	k.typeAndAwait(ctrlC, `\? $`)
+	k.exitShell()
+}
+
 // TestStoppedCommandThatLosesItsLeaseIsNotContinued stops paddock together with its command, so the lease is not
 // renewed.
 func TestStoppedCommandThatLosesItsLeaseIsNotContinued(t *testing.T) {
